@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import pytest
+from google.protobuf import text_format
+from hypothesis import given
+from hypothesis import strategies as st
+from tritonpy.config.model_text import config_to_text, read_config_text
+from tritonpy.config.positions import Position
+from tritonpy.config.problem import InvalidConfig
+from tritonpy_protos import model_config_pb2
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+from .config_messages import model_configs
+
+WHOLE = """
+# a comment
+name: "m"
+max_batch_size: 0x8
+input [
+  { name: "IN" data_type: TYPE_FP32, dims: [ 16, -1 ] },
+  { name: 'IN' '2' data_type: 13; dims: 1 dims: 010 }
+]
+output < name: "OUT" optional_is_not_here_on_purpose: 1 >
+parameters { key: "a" value: { string_value: "b" } }
+parameters: [ { key: "c" value { string_value: "\\303\\251\\x41\\n" } } ]
+dynamic_batching { priority_queue_policy { key: 2 value { timeout_action: DELAY } } }
+model_transaction_policy: { decoupled: t }
+"""
+VALID = WHOLE.replace(" optional_is_not_here_on_purpose: 1", "")
+
+
+def problems(text: str | bytes) -> list[str]:
+    return [str(problem) for problem in read_config_text(text).problems]
+
+
+@given(model_configs(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_what_protobuf_prints_is_read_back(config, one_line, short, pointy, utf8) -> None:
+    text = text_format.MessageToString(
+        config, as_one_line=one_line, use_short_repeated_primitives=short, pointy_brackets=pointy, as_utf8=utf8
+    )
+    reading = read_config_text(text)
+    assert reading.problems == []
+    assert reading.config == text_format.Parse(text, ModelConfig())
+
+
+@given(model_configs())
+def test_what_is_written_is_read_back(config) -> None:
+    assert read_config_text(config_to_text(config)).config == config
+
+
+@given(model_configs(), st.data())
+def test_a_damaged_text_is_accepted_only_if_protobuf_accepts_it(config, data) -> None:
+    text = config_to_text(config)
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(start + 3, len(text))))
+    text = text[:start] + data.draw(st.text("{}[]<>:,;\"'\\#-. 1aTe\n", max_size=3)) + text[end:]
+    reading = read_config_text(text)
+    if not reading.problems:
+        assert reading.config == text_format.Parse(text, ModelConfig())
+
+
+@given(st.binary() | st.text())
+def test_any_bytes_give_a_reading(garbage: bytes | str) -> None:
+    read_config_text(garbage)
+
+
+def test_every_notation_of_the_format_is_understood() -> None:
+    reading = read_config_text(VALID)
+    assert reading.problems == []
+    assert reading.config == text_format.Parse(VALID, ModelConfig())
+    assert reading.config.input[1].name == "IN2"
+    assert reading.config.input[1].dims == [1, 8]
+    assert reading.config.parameters["c"].string_value == "éA\n"
+    assert reading.checked("m") is reading.config
+
+
+def test_positions_are_those_of_the_keys_and_of_list_elements() -> None:
+    positions = read_config_text(VALID).positions
+    assert positions["name"] == Position(3, 1)
+    assert positions["input"] == Position(5, 1)
+    assert positions["input[1]"] == Position(7, 3)
+    assert positions["input[0].dims[1]"] == Position(6, 50)
+    assert positions["input[1].dims[1]"] == Position(7, 49)
+    assert positions['parameters["a"].string_value'] == Position(10, 32)
+    assert positions["dynamic_batching.priority_queue_policy[2]"] == Position(12, 20)
+    assert positions.nearest("input[0].reshape.shape") == Position(6, 3)
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_the_text() -> None:
+    text = 'max_batchsize: 4\ninput [ { data_type: FP32 dims: [ 1, x ] }\n { name: b } ]\nbackend:\nplatform: "p"'
+    assert problems(text) == [
+        "line 1, column 1: max_batchsize: unknown field 'max_batchsize'; did you mean 'max_batch_size'?",
+        "line 2, column 22: input[0].data_type: unknown value 'FP32'; did you mean 'TYPE_FP32'?",
+        "line 2, column 38: input[0].dims[1]: expected an integer, got 'x'",
+        "line 3, column 2: expected ',' or ']' before '{'",
+        'line 3, column 10: input[1].name: expected a string in quotes, got b: write "b"',
+        "line 5, column 1: expected a value after 'backend', got 'platform'",
+    ]
+    assert read_config_text(text).config.platform == "p"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('name: "a" name: "b"', "column 11: name: is set twice"),
+        ("response_cache {} response_cache {}", "column 19: response_cache: is set twice"),
+        (
+            "dynamic_batching {} ensemble_scheduling {}",
+            "column 21: ensemble_scheduling: cannot be set together with 'dynamic_batching': choose one",
+        ),
+        ("max_batch_size: [1]", "column 1: max_batch_size: takes one value, not a list"),
+        ("max_batch_size: {}", "column 17: max_batch_size: expected a value, got a block in braces"),
+        ("max_batch_size {}", "column 1: max_batch_size: expected ':' after 'max_batch_size'"),
+        ("response_cache: true", "column 17: response_cache: expected a block: response_cache { … }, got true"),
+        ("input: [ 1 ]", "column 10: input[0]: expected a block: input { … }, got 1"),
+        ("parameters: 1", "column 13: parameters: expected a block: parameters { … }, got 1"),
+        ("parameters { key: 1 }", 'column 19: parameters.key: expected a string in quotes, got 1: write "1"'),
+        (
+            'parameters { key: "k" val {} }',
+            "column 23: parameters[\"k\"].val: unknown field 'val'; did you mean 'value'?",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_set_so_is_a_problem(text: str, expected: str) -> None:
+    assert problems(text) == [f"line 1, {expected}"]
+
+
+def test_an_element_that_cannot_be_read_keeps_its_index() -> None:
+    reading = read_config_text("input { dims: [ x, y ] dims: z }")
+    assert [problem.path for problem in reading.problems] == [f"input[0].dims[{index}]" for index in range(3)]
+
+
+def test_a_default_may_be_overwritten_as_in_protobuf() -> None:
+    assert read_config_text("max_batch_size: 0 max_batch_size: 4").config.max_batch_size == 4
+
+
+def test_bytes_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does() -> None:
+    reading = read_config_text(b'\xef\xbb\xbfname: "m"\r\nbackend: "b"\r\n')
+    assert reading.problems == []
+    assert (reading.config.name, reading.config.backend) == ("m", "b")
+
+
+def test_bytes_that_are_not_utf8_are_a_problem_with_a_place() -> None:
+    assert problems('name: "m"\n # é'.encode() + b"\xff") == ["line 2, column 5: the text is not UTF-8"]
+
+
+def test_checking_raises_all_problems_under_the_name_of_the_source() -> None:
+    with pytest.raises(InvalidConfig, match=r"config.pbtxt of model 'm' has 1 problem:\n  line 1, column 1: nam: unkn"):
+        read_config_text('nam: "m"').checked("config.pbtxt of model 'm'")
+
+
+def test_only_what_is_set_is_written() -> None:
+    config = ModelConfig(name="é", input=[model_config_pb2.ModelInput(name="x", dims=[-1])])
+    assert config_to_text(config) == 'name: "é"\ninput {\n  name: "x"\n  dims: -1\n}\n'

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tritonpy.config.text_tree import MAX_DEPTH, Block, Scalar, parse
+
+
+def problems(text: str) -> list[str]:
+    return [str(problem) for problem in parse(text)[1]]
+
+
+def test_a_tree_has_fields_blocks_lists_and_scalars() -> None:
+    fields, found = parse('a: 1; b < c: "x" "y" >, d: [ {}, z ]')
+    assert not found
+    assert [(field.name, field.colon, field.listed) for field in fields] == [
+        ("a", True, False), ("b", False, False), ("d", True, True),
+    ]  # fmt: skip
+    block = fields[1].values[0]
+    assert isinstance(block, Block)
+    inner = block.fields[0].values[0]
+    assert isinstance(inner, Scalar)
+    assert inner.pieces == ('"x"', '"y"')
+    assert [type(value) for value in fields[2].values] == [Block, Scalar]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a 1", ["line 1, column 3: expected ':' or '{' after 'a', got '1'"]),
+        ("a: 1 : 2\nb: 3", ["line 1, column 6: expected the name of a field, got ':'"]),
+        ("a:\nb: 3", ["line 2, column 1: expected a value after 'a', got 'b'"]),
+        ("a: }\nb: 3", ["line 1, column 4: expected a value after 'a', got '}'", "line 1, column 4: unexpected '}'"]),
+        ("a: [1 2]\nb: 3", ["line 1, column 7: expected ',' or ']' before '2'"]),
+        ("a: [{} {}]", ["line 1, column 8: expected ',' or ']' before '{'"]),
+        ("a: [1,]\nb: 3", ["line 1, column 7: expected a value after ',', got ']'"]),
+        ("a: [1\nb: 3", ["line 1, column 4: '[' is never closed"]),
+        ("a { b { c: 1 }", ["line 1, column 3: '{' is never closed"]),
+        ("a [ { b: 1 ]\nc: 2", ["line 1, column 5: '{' is never closed"]),
+        ('a: "x\nb: 3', ["line 1, column 4: expected a value after 'a', got a string without its closing quote: \"x"]),
+        ("a: 1 ]\nb: 2", ["line 1, column 6: unexpected ']'"]),
+        ("a: ", ["line 1, column 4: expected a value after 'a', got the end of the text"]),
+        ("{ a: 1 }\nb: 2", ["line 1, column 1: expected the name of a field, got '{'"]),
+        ("a @\nb ?\n", [
+            "line 1, column 3: expected ':' or '{' after 'a', got '@'",
+            "line 2, column 3: expected ':' or '{' after 'b', got '?'",
+        ]),
+    ],
+)  # fmt: skip
+def test_a_syntax_error_is_told_once_and_reading_goes_on(text: str, expected: list[str]) -> None:
+    assert problems(text) == expected
+
+
+def test_fields_behind_an_error_are_read() -> None:
+    fields, found = parse("a { x ? }\nb: 1\nc: ]\nd: 2")
+    assert len(found) >= 2
+    assert [field.name for field in fields] == ["a", "b", "d"]
+
+
+def test_deep_nesting_is_an_error_and_no_crash() -> None:
+    assert any(f"deeper than {MAX_DEPTH} levels" in text for text in problems("a {" * 10_000))
+    assert any(f"deeper than {MAX_DEPTH} levels" in text for text in problems("a: [{" * 10_000))
+
+
+@given(st.text(alphabet='ab:{}[]<>,;"1 \n#\\'))
+def test_any_text_is_read_to_its_end(text: str) -> None:
+    parse(text)

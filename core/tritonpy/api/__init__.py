@@ -1,0 +1,1 @@
+"""The abstract classes that plugins implement, and the engine that they talk to."""

@@ -1,0 +1,45 @@
+"""The interface of an authenticator: who may call what."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from tritonpy.api.options import NoOptions, Options
+
+
+class Verb(enum.Enum):
+    """The kinds of right: run a model, read metadata and statistics, load and unload, change the server."""
+
+    INFER = "infer"
+    READ = "read"
+    MANAGE = "manage"
+    ADMIN = "admin"
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """Who calls; `name` appears in logs, `rights` are the authenticator's own."""
+
+    name: str
+    rights: object = None
+
+
+class Authenticator(ABC):
+    """Turns the headers of a request into a principal. Called once per request, on the event loop: it must not block."""
+
+    Options: ClassVar[type[Options]] = NoOptions
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    @abstractmethod
+    def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
+        """Return who calls, None for unknown credentials; header names are in lower case."""
+
+    def allows(self, principal: Principal, verb: Verb, model: str) -> bool:
+        """Say whether `principal` may do `verb` to `model` (empty: the server). The default allows everything."""
+        return True

@@ -1,0 +1,146 @@
+"""The interface of a backend: what runs a model."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy.typing as npt
+
+from tritonpy.api.options import NoOptions, Options
+from tritonpy.gather import gather, scatter
+from tritonpy.types import Batch
+
+if TYPE_CHECKING:
+    from tritonpy.api.engine import Engine
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(slots=True)
+class ModelContext:
+    """One version of a model, as its backend sees it.
+
+    `path` is the version's folder, `directory` the model's; `parameters` are the string values of the configuration's
+    `parameters`; `output_types` maps each configured output to its data type;
+    `options` are the backend's own from `server.yaml`; `shared` is what `load` returned (or what
+    `auto_complete` left there).
+    """
+
+    name: str
+    version: int
+    config: ModelConfig
+    directory: Path
+    path: Path
+    parameters: Mapping[str, str]
+    output_types: Mapping[str, str]
+    options: Options
+    engine: Engine
+    log: logging.LoggerAdapter[logging.Logger]
+    shared: Any = None
+    default_max_batch_size: int = 4
+
+
+@dataclass(slots=True)
+class InstanceContext:
+    """One instance of a model: `kind` is CPU, GPU or MODEL, `device_id` counts within that kind.
+
+    `max_open` bounds the requests that the instance may hold unanswered (None: no bound); set it in the backend's
+    `__init__`. `take_more(n)` returns up to n further requests as a batch, or None when nothing waits: for backends that
+    admit requests continuously, between their steps.
+    """
+
+    name: str
+    kind: str
+    device_id: int
+    index: int
+    profiles: tuple[str, ...] = ()
+    max_open: int | None = None
+    take_more: Callable[[int], Batch | None] = field(default=lambda _n: None)
+
+
+class Backend(ABC):
+    """One instance of one model version on one device. Subclass it and write `infer`; everything else has a default.
+
+    A whole backend, in the plugin's only module:
+
+        from tritonpy import Backend, hookimpl
+
+        class Doubler(Backend):
+            def infer(self, inputs):
+                return {"OUT": inputs["IN"] * 2}
+
+        @hookimpl
+        def tritonpy_backends():
+            return {"doubler": Doubler}
+
+    and its `pyproject.toml` names the module under `[project.entry-points.tritonpy]`. A model whose `config.pbtxt` says
+    `backend: "doubler"` is then served by it.
+
+    Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread; two calls never overlap. Different
+    instances run at the same time. The class methods run while the model loads, on the loading thread.
+    Errors: an exception from `__init__` fails the load with its text; one from `infer` or `execute` answers the requests of that
+    batch that are still unanswered with its text. Raise a `TritonError` to choose the code.
+    """
+
+    Options: ClassVar[type[Options]] = NoOptions
+    # What the model's folder holds, in order of preference; the first one is the default file name.
+    default_filenames: ClassVar[tuple[str, ...]] = ()
+    platforms: ClassVar[tuple[str, ...]] = ()
+    default_instance_count: ClassVar[int] = 1  # on the CPU, where the configuration gives no count
+    uses_gpu: ClassVar[bool] = False  # KIND_AUTO takes a GPU where there is one
+
+    @classmethod
+    def auto_complete(cls, model: ModelContext) -> ModelConfig:
+        """Return the configuration completed from the model itself (optional).
+
+        Change a copy of `model.config`: inputs, outputs, max_batch_size, the scheduling choice and the decoupled flag are
+        taken over, anything else is ignored. What is costly to open may be kept in `model.shared`. Raise to fail the load.
+        """
+        return model.config
+
+    @classmethod
+    def load(cls, model: ModelContext) -> object:
+        """Return what all instances of the version share (optional); it becomes `model.shared`."""
+        return model.shared
+
+    def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+        """Make the instance ready to execute; raise to fail the load with that text."""
+        self.model = model
+        self.instance = instance
+
+    def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Compute one gathered batch: arrays by name, batch dimension first where the model has one.
+
+        BYTES tensors are object arrays of `bytes`. Return an array per output; extra ones are ignored.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define infer() or execute()")
+
+    def execute(self, batch: Batch) -> None:
+        """Answer every request of `batch`, now or later, each with exactly one final answer.
+
+        The default gathers the inputs, calls `infer` and scatters what it returns. Override it to see requests, parameters or
+        device memory, to answer many times (decoupled models) or after returning. The instance is free for the next batch as soon as
+        this returns. Call `batch.stamp()` at the end of input and at the end of inference, for the statistics.
+        """
+        inputs = {tensor.name: tensor.numpy() for tensor in gather(batch)}
+        batch.stamp()
+        outputs = self.infer(inputs)
+        batch.stamp()
+        batch.respond(scatter(batch, outputs))
+
+    def is_ready(self) -> bool:
+        """Say whether the instance can serve (optional); called from another thread, must not block."""
+        return True
+
+    def close(self) -> None:
+        """Free what the instance holds (optional)."""
+
+    @classmethod
+    def unload(cls, shared: object) -> None:
+        """Free what `load` returned (optional); called after the last instance closed."""

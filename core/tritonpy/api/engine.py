@@ -1,0 +1,178 @@
+"""The interface that frontends, ensembles and models that call models talk to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tritonpy.types import InferRequest
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+class ServerMetadata(msgspec.Struct, frozen=True):
+    """Who the server is; the fields are those of the protocol."""
+
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class TensorMetadata(msgspec.Struct, frozen=True):
+    """One input or output; -1 in `shape` is a variable dimension, the batch dimension included."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+
+
+class ModelMetadata(msgspec.Struct, frozen=True):
+    """What clients know of a model; `versions` are the ready ones, as text."""
+
+    name: str
+    versions: list[str]
+    platform: str
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+
+
+class Duration(msgspec.Struct):
+    """How often something happened, and how long it took altogether in ns."""
+
+    count: int = 0
+    ns: int = 0
+
+
+class InferStatistics(msgspec.Struct):
+    """Times of the requests of one model version; `success` includes cache hits."""
+
+    success: Duration
+    fail: Duration
+    queue: Duration
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+    cache_hit: Duration
+    cache_miss: Duration
+
+
+class ResponseStatistics(msgspec.Struct):
+    """Times of the n-th responses of a decoupled model."""
+
+    compute_infer: Duration
+    compute_output: Duration
+    success: Duration
+    fail: Duration
+    empty_response: Duration
+    cancel: Duration
+
+
+class BatchStatistics(msgspec.Struct):
+    """Executions of one batch size."""
+
+    batch_size: int
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+
+
+class MemoryUsage(msgspec.Struct):
+    """Memory that a backend reports: `type` CPU or GPU, `id` the device."""
+
+    type: str
+    id: int
+    byte_size: int
+
+
+class ModelStatistics(msgspec.Struct):
+    """Everything counted for one model version; the fields up to `memory_usage` are those of the protocol."""
+
+    name: str
+    version: str
+    last_inference: int  # ms since 1970
+    inference_count: int
+    execution_count: int
+    inference_stats: InferStatistics
+    response_stats: dict[str, ResponseStatistics]
+    batch_stats: list[BatchStatistics]
+    memory_usage: list[MemoryUsage]
+
+
+class ModelGauges(msgspec.Struct):
+    """What the metrics need beside the statistics: failures by reason, requests waiting, seconds to load, metric tags."""
+
+    failures: dict[str, int]
+    pending: int
+    load_seconds: float
+    late_answers: int
+    tags: dict[str, str]
+
+
+class ModelIndex(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the repository index; a model that was never loaded has a name only."""
+
+    name: str
+    version: str = ""
+    state: str = ""
+    reason: str = ""
+
+
+class Engine(ABC):
+    """The server without its protocols. Takes and returns plain values, so that it can live in another process.
+
+    Every method may be called from any thread. `infer` never blocks; `load_model` takes as long as the model does; the others answer
+    from memory (over a socket when the engine is remote): call them off the event loop where that matters.
+    A model version is an int, -1 for the newest ready one. Errors are TritonErrors in Triton's words.
+    """
+
+    @abstractmethod
+    def infer(self, request: InferRequest) -> None:
+        """Hand over a request. On return the model owns it and answers to its sink; if this raises, the caller still owns it."""
+
+    @abstractmethod
+    def server_metadata(self) -> ServerMetadata:
+        """Return name, version and protocol extensions."""
+
+    @abstractmethod
+    def is_live(self) -> bool:
+        """Say whether the server runs at all."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Say whether the server and, with strict readiness, every known model serves."""
+
+    @abstractmethod
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        """Say whether the model serves; raises for a name that was never seen."""
+
+    @abstractmethod
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        """Return inputs, outputs and versions."""
+
+    @abstractmethod
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        """Return the completed configuration; do not change it."""
+
+    @abstractmethod
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        """Return the statistics of one version, of all versions of a model, or with no name of every model."""
+
+    @abstractmethod
+    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
+        """Return by (model, version) what only the metrics show."""
+
+    @abstractmethod
+    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
+        """List every model of the repositories, or only the ready ones."""
+
+    @abstractmethod
+    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        """Load or reload; returns when it serves. `config` (JSON) and `files` ("file:1/model.onnx" -> content) replace those on disk."""
+
+    @abstractmethod
+    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+        """Start to unload; returns at once, requests in flight finish."""

@@ -1,0 +1,55 @@
+"""The interface of a frontend: a protocol on a port."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tritonpy.api.options import NoOptions, Options
+
+if TYPE_CHECKING:
+    from tritonpy.api.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendContext:
+    """`host` is the server-wide bind address, used where the frontend's own options give none."""
+
+    host: str
+    log: logging.Logger
+
+
+class Frontend(ABC):
+    """Speaks one protocol. Hosted: the server calls `start` on its event loop. `start` is the one required method.
+
+    Life: `start` (returns when the port accepts), `drain` (refuse new requests, let live ones finish), `stop` (close everything).
+    All three run on the server's event loop; none may install signal handlers. Answers to requests come through a `LoopSink`.
+    """
+
+    Options: ClassVar[type[Options]] = NoOptions
+    is_host: ClassVar[bool] = False  # True: it owns the process and its event loop, see `run`
+
+    def __init__(self, options: Any, context: FrontendContext) -> None:
+        self.options = options
+        self.context = context
+
+    @abstractmethod
+    async def start(self, engine: Engine) -> None:
+        """Listen. Raises StartupError when the port is taken, naming address and port."""
+
+    async def drain(self) -> None:
+        """Refuse new requests with Unavailable and return when the live ones are answered (optional)."""
+
+    async def stop(self) -> None:
+        """Close every connection and the port (optional)."""
+
+    def address(self) -> str:
+        """Return where clients reach it, `host:port`, for the log; empty before `start` (optional)."""
+        return ""
+
+    def run(self, serve: Callable[[], Awaitable[None]]) -> None:
+        """Own the process: create the event loop and run `serve()` on it until it returns (host frontends only)."""
+        raise NotImplementedError(f"{type(self).__name__} is hosted, not a host")

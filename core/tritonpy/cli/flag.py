@@ -1,0 +1,164 @@
+"""A command line flag: what it is called, what it means here, and how its text becomes a value."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tritonpy.config.server.decode import BOOLEANS
+
+Value = Any
+Parse = Callable[[str], Value]
+
+
+class Status(enum.Enum):
+    """What this server does with a flag of Triton's."""
+
+    IMPLEMENTED = "implemented"
+    NO_EFFECT = "no effect"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """`--name`. `path` is the key of server.yaml that it sets, `note` says why it has no effect or what to do instead.
+
+    A refused flag is accepted with its `default`, which asks for nothing. `repeated`: each use adds to a list.
+    `keyed`: the text is `[name,]setting=value` and the setting goes below `path`. `bare`: it takes no value.
+    """
+
+    name: str
+    group: str
+    parse: Parse
+    help: str
+    status: Status = Status.IMPLEMENTED
+    path: str = ""
+    note: str = ""
+    default: str = ""
+    repeated: bool = False
+    keyed: bool = False
+    bare: bool = False
+    metavar: str = "VALUE"
+
+    def meaning(self) -> str:
+        """Return status and reason in a few words, for the help."""
+        if self.status is Status.IMPLEMENTED:
+            return f"implemented: {self.path}"
+        return f"{self.status.value}: {self.note}"
+
+
+def boolean(text: str) -> bool:
+    """Return Triton's reading of a boolean: true, on, 1, false, off, 0."""
+    try:
+        return BOOLEANS[text.lower()]
+    except KeyError:
+        raise ValueError(f"invalid value for bool option: {text}") from None
+
+
+def integer(text: str) -> int:
+    """Return a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"Invalid option value. Got {text}") from None
+
+
+def number(text: str) -> float:
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"Invalid option value. Got {text}") from None
+
+
+def plain(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+def repository(text: str) -> dict[str, str]:
+    """Return a repository's entry in server.yaml."""
+    return {"url": text}
+
+
+def integer_or_boolean(text: str) -> int:
+    """Return a level, which may be given as a boolean: true is 1."""
+    return int(BOOLEANS[text.lower()]) if text.lower() in BOOLEANS else integer(text)
+
+
+def not_negative(text: str) -> int:
+    """Return a whole number, 0 for a negative one."""
+    return max(0, integer(text))
+
+
+def at_least_one(text: str) -> int:
+    """Return a whole number, 1 for a smaller one."""
+    return max(1, integer(text))
+
+
+def choice(flag: str, *choices: str, fold: bool = True) -> Parse:
+    """Return a parser for one of `choices`, in any case if `fold`."""
+
+    def parse(text: str) -> str:
+        found = text.lower() if fold else text
+        if found not in choices:
+            raise ValueError(f"invalid argument for --{flag}; it takes one of: {', '.join(choices)}")
+        return found
+
+    return parse
+
+
+def not_empty(flag: str) -> Parse:
+    """Return a parser for a text that may not be empty."""
+
+    def parse(text: str) -> str:
+        if not text:
+            raise ValueError(f"Error: empty argument for --{flag}")
+        return text
+
+    return parse
+
+
+def positive(flag: str) -> Parse:
+    """Return a parser for a whole number above 0."""
+
+    def parse(text: str) -> int:
+        if integer(text) <= 0:
+            raise ValueError(f"Error: --{flag} must be greater than 0.")
+        return integer(text)
+
+    return parse
+
+
+def within(flag: str, low: int, high: int) -> Parse:
+    """Return a parser for a whole number between `low` and `high`."""
+
+    def parse(text: str) -> int:
+        if not low <= integer(text) <= high:
+            raise ValueError(f"invalid argument for --{flag}. Must be in the range {low} to {high}.")
+        return integer(text)
+
+    return parse
+
+
+def setting(flag: str, owner: str = "", required: bool = False) -> Parse:
+    """Return a parser for `[name,]setting=value` that gives (name, setting, value).
+
+    `owner` says what the name is, empty where no name is taken; without `required` the name may be left out.
+    """
+    form = f"<{owner} name>,<setting>=<value>" if owner else "<setting>=<value>"
+
+    def parse(text: str) -> tuple[str, str, str]:
+        head, equals, value = text.partition("=")
+        name, comma, key = head.partition(",")
+        if not comma:
+            name, key = "", head
+        if required and not name:
+            raise ValueError(f"No {owner} specified. --{flag} option format is {form}. Got {text}")
+        if not equals or not key or not value or (comma and not (owner and name)):
+            raise ValueError(f"--{flag} option format is '{form}'. Got {text}")
+        return name, key, value
+
+    return parse

@@ -1,0 +1,104 @@
+"""The options of plugins' classes: checked all at once before anything starts, and shown by the help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tritonpy.api.options import Options
+from tritonpy.config.known_backends import package_of
+from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_options
+from tritonpy.config.server.expectation import description, expectation
+from tritonpy.plugins import PluginManager
+
+LABELS = {"http": "HTTP", "grpc": "GRPC"}
+SECTIONS = {
+    "frontends": ("tritonpy_frontends", "frontend"),
+    "cache": ("tritonpy_caches", "cache"),
+    "observers": ("tritonpy_observers", "observer"),
+    "auth": ("tritonpy_authenticators", "authenticator"),
+    "backends": ("tritonpy_backends", "backend"),
+    "repo_agents": ("tritonpy_repo_agents", "repository agent"),
+    "repository_options": ("tritonpy_repositories", "repository scheme"),
+}
+"""Sections of server.yaml whose keys are names that plugins registered: the hook, and what is looked for in words."""
+
+
+class Listener(NamedTuple):
+    """A port that a frontend wants."""
+
+    label: str
+    host: str
+    port: int
+
+
+def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
+    """Decode the options of every plugin that `config` names.
+
+    Raises InvalidServerConfig with the problems of all of them, PluginError for one that is not installed.
+    """
+    errors, listeners = [], []
+    for section, (hook, what) in SECTIONS.items():
+        for name, raw in _named(config, section, manager).items():
+            options_type = manager.get(hook, name, what).load().Options
+            try:
+                options = decode_options(options_type, raw, f"{section}.{name}")
+            except InvalidServerConfig as error:
+                errors.append(error)
+                continue
+            if section == "frontends" and hasattr(options, "port"):
+                host = getattr(options, "host", "") or config.host
+                listeners.append(Listener(LABELS.get(name, name), host, options.port))
+    if errors:
+        raise InvalidServerConfig.joined(errors)
+    problems = [ConfigProblem("", text) for text in port_collisions(listeners)]
+    if problems:
+        raise InvalidServerConfig(problems)
+
+
+def _named(config: ServerConfig, section: str, manager: PluginManager) -> Mapping[str, Any]:
+    if section == "frontends":
+        return config.enabled_frontends(manager.table("tritonpy_frontends"))
+    named: Mapping[str, Any] = getattr(config, section)
+    if section == "backends":  # options may be kept for one of Triton's backends that no model here needs
+        installed = manager.table("tritonpy_backends")
+        return {name: raw for name, raw in named.items() if name in installed or package_of(name) is None}
+    return named
+
+
+def port_collisions(listeners: Iterable[Listener]) -> list[str]:
+    """Return one text, Triton's, for each pair that wants the same address and port; port 0 is any free one."""
+    return [
+        f"The server cannot listen to {one.label} requests and {other.label} requests "
+        f"at the same address and port {one.host}:{one.port}"
+        for one, other in combinations(listeners, 2)
+        if one.port == other.port != 0 and one.host == other.host
+    ]
+
+
+def describe_plugin_options(manager: PluginManager) -> str:
+    """Return the keys of server.yaml that installed plugins bring, with type, default and meaning."""
+    parts = []
+    for section, (hook, _) in SECTIONS.items():
+        for name, entry in sorted(manager.table(hook).items()):
+            options: type[Options] | None = getattr(entry.load(), "Options", None)
+            if options is not None and msgspec.structs.fields(options):
+                parts.append(f"  {section}.{name}  ({entry.owner} {entry.version})\n" + "\n".join(_fields(options)))
+    return "\n".join(["Options of the installed plugins, keys of server.yaml:", *(parts or ["  none"])])
+
+
+def _fields(options: type[Options]) -> Iterator[str]:
+    for field in msgspec.structs.fields(options):
+        if field.required:
+            default = "required"
+        elif field.default is not msgspec.NODEFAULT:
+            default = f"default {msgspec.json.encode(field.default).decode()}"
+        else:
+            default = "default empty"
+        yield f"    {field.name}: {expectation(field.type)}; {default}"
+        if description(field.type):
+            yield f"        {description(field.type)}"

@@ -1,0 +1,147 @@
+"""`tritonpy serve`: from a file, flags or a single model to a running server."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from tritonpy.api.command import Command
+from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty
+from tritonpy.cli.lifecycle import Life
+from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags
+from tritonpy.cli.plugin_options import check_plugin_options, describe_plugin_options
+from tritonpy.cli.single_model import single_model_repository
+from tritonpy.cli.triton_flags import TRITON_FLAGS
+from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
+from tritonpy.config.server.server_config import RepositorySettings
+from tritonpy.errors import StartupError
+from tritonpy.logs import configure_logging, log_uncaught_exceptions
+from tritonpy.plugins import PluginManager, make_plugin_manager
+
+LOG = logging.getLogger("tritonpy.cli")
+
+OWN_FLAGS = (Flag("host", "Server", not_empty("host"), "Address that every frontend binds to.", path="host"),)
+FLAGS = (*OWN_FLAGS, *TRITON_FLAGS)
+
+_METAVARS: dict[Parse, str] = {boolean: "BOOL", integer: "N"}
+
+
+class ServeCommand(Command):
+    """Serve models.
+
+    tritonpy serve model.onnx                     one file, no repository and no configuration
+    tritonpy serve --model-repository ./models    a model repository, with Triton's flags
+    tritonpy serve --config server.yaml           everything in one file; a flag wins over it
+    """
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add every flag, in Triton's groups, with what becomes of it."""
+        parser.usage = "tritonpy serve [MODEL] [--config FILE] [--flag=value ...]"
+        parser.add_argument("model", nargs="?", type=Path, help="a model file to serve by itself")
+        parser.add_argument("--config", type=Path, metavar="FILE", help="read server.yaml from here")
+        groups: dict[str, argparse._ArgumentGroup] = {}
+        for flag in FLAGS:
+            if flag.group not in groups:
+                groups[flag.group] = parser.add_argument_group(flag.group)
+            help_text = f"{flag.help} [{flag.meaning()}]".replace("%", "%%")
+            if flag.bare:
+                groups[flag.group].add_argument(
+                    f"--{flag.name}", dest=flag.name, action="append_const", const="true", help=help_text
+                )
+            else:
+                metavar = _METAVARS.get(flag.parse, flag.metavar)
+                groups[flag.group].add_argument(
+                    f"--{flag.name}", dest=flag.name, action="append", metavar=metavar, help=help_text
+                )
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Serve until a signal comes; return 0. Raises StartupError when the server cannot start."""
+        given = read_flags(FLAGS, {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)})
+        raw, origins, source = _read_file(arguments.config)
+        with ExitStack() as stack:
+            try:
+                config = compose(raw, given, origins)
+                manager = make_plugin_manager(disable=config.plugins.disable)
+                config = _with_model(config, arguments, given, manager, stack)
+                config = metrics_follow_http(config, given, manager)
+                check_plugin_options(config, manager)
+                _serve(config, manager, given, stack)
+            except InvalidServerConfig as error:
+                raise error.located(origins.locate, source) from error
+        return 0
+
+
+def _read_file(file: Path | None) -> tuple[object, Origins, str]:
+    if file is None:
+        return None, Origins(), "the command line"
+    # PyYAML is imported by those who have a file
+    from tritonpy.config.server.server_yaml import read_server_yaml
+
+    raw, positions = read_server_yaml(file)
+    return raw, Origins(positions), str(file)
+
+
+def compose(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
+    """Return the configuration of the file's content `raw` with the flags over it, and fill `origins`.
+
+    Raises BadFlags or InvalidServerConfig.
+    """
+    merged = overlay(raw, given, origins)
+    control = merged.get("control") if isinstance(merged, dict) else None
+    mode = control.get("mode") if isinstance(control, dict) else None
+    if "load-model" in given.names() and mode != "explicit":
+        raise BadFlags(["Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well."])
+    return decode_server_config(merged)
+
+
+def metrics_follow_http(config: ServerConfig, given: GivenFlags, manager: PluginManager) -> ServerConfig:
+    """Bind metrics where --http-address says, unless they have an address of their own, as Triton does."""
+    names, frontends = given.names(), config.enabled_frontends(manager.table("tritonpy_frontends"))
+    metrics, http = frontends.get("metrics"), frontends.get("http", {})
+    if "http-address" not in names or "metrics-address" in names or metrics is None or "host" in metrics:
+        return config
+    changed = {**config.frontends, "metrics": {**metrics, "host": http.get("host", "")}}
+    return msgspec.structs.replace(config, frontends=changed)
+
+
+def _with_model(
+    config: ServerConfig, arguments: argparse.Namespace, given: GivenFlags, manager: PluginManager, stack: ExitStack
+) -> ServerConfig:
+    model: Path | None = arguments.model
+    asked = given.names() & {"model-repository", "model-store"}
+    if model is not None and asked:
+        raise StartupError(f"give either a model ({model}) or --model-repository, not both")
+    if model is not None:
+        folder = stack.enter_context(single_model_repository(model, manager))
+        return msgspec.structs.replace(config, repositories=[RepositorySettings(str(folder))])
+    if arguments.config is None and not asked and not Path("models").is_dir():
+        raise StartupError(
+            "nothing to serve: there is no folder ./models here. Give --model-repository DIR, a model file, or --config FILE"
+        )
+    return config
+
+
+def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stack: ExitStack) -> None:
+    # the engine is needed only here: --help and errors come without it
+    from tritonpy.server import build
+
+    handler = configure_logging(config.logging)
+    log_uncaught_exceptions()
+    for note in given.notes:
+        LOG.info(note)
+    if "strict-model-config" in given.names():
+        LOG.warning("'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.")
+    stack.callback(handler.flush)
+    Life(build(config, manager), config.exit_timeout_s, stack.close).run()
+
+
+def plugin_options_help() -> str:
+    """Return what the help says of plugins' options; a broken plugin is named, it does not hide the help."""
+    try:
+        return describe_plugin_options(make_plugin_manager())
+    except StartupError as error:
+        return f"The options of plugins cannot be shown: {error}"

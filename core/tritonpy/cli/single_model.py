@@ -1,0 +1,52 @@
+"""`tritonpy serve model.onnx`: one file becomes a repository of one model, for as long as the server runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, package_of
+from tritonpy.errors import StartupError
+from tritonpy.plugins import PluginManager
+from tritonpy.plugins.backends import Backends
+
+
+def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
+    """Return the file name that makes a backend recognise `model` by its suffix.
+
+    Raises StartupError with the suffixes that are known, and the package that would bring the one asked for.
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for backend in installed:
+        for filename in backend.default_filenames:
+            known.setdefault(Path(filename).suffix, (filename, backend.name))
+    if model.suffix in known:
+        return known[model.suffix][0]
+    listed = ", ".join(f"{suffix} ({name})" for suffix, (_, name) in sorted(known.items())) or "none"
+    missing = [form.backend for form in KNOWN_FORMATS if model.suffix and Path(form.filename).suffix == model.suffix]
+    package = package_of(missing[0]) if missing else None
+    hint = f"pip install {package}" if package else "write a config.pbtxt and serve its folder with --model-repository"
+    raise StartupError(
+        f"no installed backend serves '{model.suffix}' files ({model}); known here: {listed}. To serve it: {hint}"
+    )
+
+
+@contextmanager
+def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Path]:
+    """Give a repository whose only model is the file (or folder) `model`, named after it; it is gone afterwards.
+
+    Files beside it whose names begin with the model's (`model.onnx.data`) come along.
+    """
+    if not model.exists():
+        raise StartupError(f"there is no model '{model}'")
+    filename = default_filename(model, Backends(manager, {}, {}).files())
+    with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
+        version = Path(folder) / model.stem / "1"
+        version.mkdir(parents=True)
+        (version / filename).symlink_to(model.resolve())
+        for companion in model.parent.iterdir():
+            if companion.name.startswith(model.name) and companion.name != model.name:
+                (version / companion.name).symlink_to(companion.resolve())
+        yield Path(folder)

@@ -1,0 +1,394 @@
+"""Every flag of Triton 2.x's server and what it means here, in Triton's groups."""
+
+from __future__ import annotations
+
+from tritonpy.cli.flag import (
+    Flag,
+    Parse,
+    Status,
+    at_least_one,
+    boolean,
+    choice,
+    integer,
+    integer_or_boolean,
+    not_empty,
+    not_negative,
+    number,
+    plain,
+    positive,
+    repository,
+    setting,
+    within,
+)
+
+
+def _none(name: str, group: str, parse: Parse, text: str, note: str) -> Flag:
+    return Flag(name, group, parse, text, Status.NO_EFFECT, note=note)
+
+
+def _no(
+    name: str, group: str, parse: Parse, text: str, note: str, *, default: str = "", repeated: bool = False
+) -> Flag:
+    return Flag(name, group, parse, text, Status.REFUSED, note=note, default=default, repeated=repeated)
+
+
+_LOOP = "one event loop serves every connection"
+_GPU_MEMORY = "the frameworks manage the memory of their GPUs"
+_TLS = "encryption is not available yet; put a proxy in front that ends TLS"
+_KEEPALIVE = "the settings of connections are grpcio's own"
+_RESTRICTED = "restricting single APIs is not available yet; bind to 127.0.0.1 or put a proxy in front"
+_FORWARD = "forwarding headers to models is not available yet"
+_TRACE = "tracing is not available yet"
+_SAGEMAKER = "the SageMaker endpoint is not available yet; use HTTP or gRPC"
+_VERTEX = "the Vertex AI endpoint is not available yet; use HTTP or gRPC"
+_CACHE = "response caching is not available yet"
+_LIMIT = "rate limiting is not available yet; instance counts bound what runs at once"
+_PACKAGES = "plugins are Python packages, found where pip installs them"
+
+_G = "Server"
+SERVER = (
+    Flag("id", _G, plain, "Name of this server in its metadata.", path="id"),
+    Flag("exit-timeout-secs", _G, not_negative, "Seconds to wait for live requests on exit.", path="exit_timeout_s"),
+)
+
+_G = "Logging"
+LOGGING = (
+    Flag("log-verbose", _G, integer_or_boolean, "Verbose level, 0 for none.", path="logging.verbose"),
+    Flag("log-info", _G, boolean, "Log what happens.", path="logging.info"),
+    Flag("log-warning", _G, boolean, "Log warnings.", path="logging.warning"),
+    Flag("log-error", _G, boolean, "Log errors.", path="logging.error"),
+    Flag(
+        "log-format",
+        _G,
+        choice("log-format", "default", "ISO8601", "json", fold=False),
+        "default (LMMDD hh:mm:ss.ssssss), ISO8601 (YYYY-MM-DDThh:mm:ssZ L), or json: one object per line.",
+        path="logging.format",
+    ),
+    Flag("log-file", _G, plain, "Append log lines to this file.", path="logging.file"),
+)
+
+_G = "Model Repository"
+REPOSITORY = (
+    Flag(
+        "model-repository",
+        _G,
+        repository,
+        "Folder or URL of models; once per repository.",
+        path="repositories",
+        repeated=True,
+    ),
+    Flag("model-store", _G, repository, "The same as --model-repository.", path="repositories", repeated=True),
+    Flag("exit-on-error", _G, boolean, "Exit when a model fails to load at start.", path="exit_on_error"),
+    Flag(
+        "disable-auto-complete-config",
+        _G,
+        boolean,
+        "Take config.pbtxt as it is.",
+        path="disable_auto_complete",
+        bare=True,
+    ),
+    Flag("strict-readiness", _G, boolean, "Ready only when every model is.", path="strict_readiness"),
+    Flag(
+        "model-control-mode",
+        _G,
+        choice("model-control-mode", "none", "poll", "explicit"),
+        "none: load all models at start; poll: follow the repositories; explicit: load on request.",
+        path="control.mode",
+    ),
+    Flag("repository-poll-secs", _G, integer, "Seconds between two polls.", path="control.interval_s"),
+    Flag(
+        "load-model",
+        _G,
+        plain,
+        "Model to load at start in mode explicit; once per model, or * alone for all.",
+        path="control.load",
+        repeated=True,
+    ),
+    Flag(
+        "model-config-name",
+        _G,
+        not_empty("model-config-name"),
+        "Read configs/NAME.pbtxt of a model where it exists.",
+        path="model_config_name",
+    ),
+    Flag("model-load-thread-count", _G, at_least_one, "How many models load at the same time.", path="control.threads"),
+    Flag("model-load-retry-count", _G, not_negative, "How often a failed load is tried again.", path="control.retries"),
+    _no(
+        "model-namespacing",
+        _G,
+        boolean,
+        "Let repositories hold models of the same name.",
+        "give every model a name of its own",
+        default="false",
+    ),
+    _none("enable-peer-access", _G, boolean, "Let GPUs reach each other's memory.", _GPU_MEMORY),
+)
+
+_G = "HTTP"
+HTTP = (
+    Flag("allow-http", _G, boolean, "Serve HTTP.", path="frontends.http"),
+    Flag("http-address", _G, plain, "Address to bind to.", path="frontends.http.host"),
+    Flag("http-port", _G, integer, "Port, 8000 if not given.", path="frontends.http.port"),
+    Flag("reuse-http-port", _G, boolean, "Share the port with other servers.", path="frontends.http.reuse_port"),
+    _no("http-header-forward-pattern", _G, plain, "Headers that become request parameters.", _FORWARD),
+    _none("http-thread-count", _G, integer, "Threads for HTTP.", _LOOP),
+    Flag(
+        "http-max-input-size",
+        _G,
+        positive("http-max-input-size"),
+        "Largest request body in bytes, before and after decompression.",
+        path="frontends.http.max_input_size",
+    ),
+    _no("http-restricted-api", _G, plain, "APIs that need a secret header.", _RESTRICTED, repeated=True),
+)
+
+_G = "GRPC"
+GRPC = (
+    Flag("allow-grpc", _G, boolean, "Serve gRPC.", path="frontends.grpc"),
+    Flag("grpc-address", _G, plain, "Address to bind to.", path="frontends.grpc.host"),
+    Flag("grpc-port", _G, integer, "Port, 8001 if not given.", path="frontends.grpc.port"),
+    Flag("reuse-grpc-port", _G, boolean, "Share the port with other servers.", path="frontends.grpc.reuse_port"),
+    _no("grpc-header-forward-pattern", _G, plain, "Headers that become request parameters.", _FORWARD),
+    _none(
+        "grpc-infer-thread-count", _G, within("grpc_infer_thread_count", 2, 128), "Threads for gRPC inference.", _LOOP
+    ),
+    _none(
+        "grpc-infer-allocation-pool-size",
+        _G,
+        integer,
+        "Request objects kept for reuse.",
+        "Python's allocator does this",
+    ),
+    _none(
+        "grpc-max-response-pool-size",
+        _G,
+        positive("grpc-max-response-pool-size"),
+        "Response objects kept for reuse.",
+        "Python's allocator does this",
+    ),
+    _no("grpc-use-ssl", _G, boolean, "Encrypt gRPC.", _TLS, default="false"),
+    _no("grpc-use-ssl-mutual", _G, boolean, "Encrypt gRPC and ask clients for a certificate.", _TLS, default="false"),
+    _no("grpc-server-cert", _G, plain, "Certificate file.", _TLS),
+    _no("grpc-server-key", _G, plain, "Key file.", _TLS),
+    _no("grpc-root-cert", _G, plain, "File of trusted certificates.", _TLS),
+    Flag(
+        "grpc-infer-response-compression-level",
+        _G,
+        choice("grpc_infer_response_compression_level", "none", "low", "medium", "high"),
+        "Compression of answers: none, low, medium, high.",
+        path="frontends.grpc.infer_response_compression_level",
+    ),
+    Flag("grpc-keepalive-time", _G, integer, "Milliseconds between pings.", path="frontends.grpc.keepalive_time"),
+    Flag(
+        "grpc-keepalive-timeout",
+        _G,
+        integer,
+        "Milliseconds to wait for a ping's answer.",
+        path="frontends.grpc.keepalive_timeout",
+    ),
+    Flag(
+        "grpc-keepalive-permit-without-calls",
+        _G,
+        boolean,
+        "Ping without calls in flight.",
+        path="frontends.grpc.keepalive_permit_without_calls",
+    ),
+    Flag(
+        "grpc-http2-max-pings-without-data",
+        _G,
+        integer,
+        "Pings allowed while no data is sent, 0 for any number.",
+        path="frontends.grpc.http2_max_pings_without_data",
+    ),
+    Flag(
+        "grpc-http2-min-recv-ping-interval-without-data",
+        _G,
+        integer,
+        "Milliseconds expected between a client's pings.",
+        path="frontends.grpc.http2_min_recv_ping_interval_without_data",
+    ),
+    Flag(
+        "grpc-http2-max-ping-strikes",
+        _G,
+        integer,
+        "Bad pings before the connection is closed, 0 for any number.",
+        path="frontends.grpc.http2_max_ping_strikes",
+    ),
+    Flag(
+        "grpc-max-connection-age",
+        _G,
+        integer,
+        "Milliseconds a connection may live.",
+        path="frontends.grpc.max_connection_age",
+    ),
+    Flag(
+        "grpc-max-connection-age-grace",
+        _G,
+        integer,
+        "Milliseconds for its last calls after that.",
+        path="frontends.grpc.max_connection_age_grace",
+    ),
+    _no("grpc-restricted-protocol", _G, plain, "Protocols that need a secret header.", _RESTRICTED, repeated=True),
+)
+
+_G = "Sagemaker"
+SAGEMAKER = (
+    _no("allow-sagemaker", _G, boolean, "Serve SageMaker.", _SAGEMAKER, default="false"),
+    _no("sagemaker-port", _G, integer, "Port for SageMaker.", _SAGEMAKER, default="8080"),
+    _no("sagemaker-safe-port-range", _G, plain, "Ports that others may use.", _SAGEMAKER),
+    _no("sagemaker-thread-count", _G, integer, "Threads for SageMaker.", _SAGEMAKER, default="8"),
+)
+
+_G = "Vertex"
+VERTEX = (
+    _no("allow-vertex-ai", _G, boolean, "Serve Vertex AI.", _VERTEX, default="false"),
+    _no("vertex-ai-port", _G, integer, "Port for Vertex AI.", _VERTEX, default="8080"),
+    _no("vertex-ai-thread-count", _G, integer, "Threads for Vertex AI.", _VERTEX, default="8"),
+    _no("vertex-ai-default-model", _G, plain, "The model that serves plain requests.", _VERTEX),
+)
+
+_G = "Metrics"
+METRICS = (
+    Flag("allow-metrics", _G, boolean, "Serve metrics.", path="frontends.metrics"),
+    _none("allow-gpu-metrics", _G, boolean, "Metrics of GPUs.", "there are no GPU metrics yet"),
+    Flag("allow-cpu-metrics", _G, boolean, "Metrics of the processor.", path="frontends.metrics.cpu"),
+    Flag(
+        "metrics-address", _G, plain, "Address to bind to; --http-address if not given.", path="frontends.metrics.host"
+    ),
+    Flag("metrics-port", _G, integer, "Port, 8002 if not given.", path="frontends.metrics.port"),
+    Flag("metrics-interval-ms", _G, integer, "Milliseconds between two samples.", path="frontends.metrics.interval_ms"),
+    Flag(
+        "metrics-config",
+        _G,
+        setting("metrics-config"),
+        "A setting of the metrics, such as counter_latencies=true; once per setting.",
+        path="frontends.metrics",
+        repeated=True,
+        keyed=True,
+        metavar="SETTING=VALUE",
+    ),
+)
+
+_G = "Tracing"
+TRACING = (_no("trace-config", _G, plain, "A setting of tracing.", _TRACE, default="level=OFF", repeated=True),)
+
+_G = "Backend"
+BACKEND = (
+    _none("backend-directory", _G, plain, "Folder of backends.", _PACKAGES),
+    Flag(
+        "backend-config",
+        _G,
+        setting("backend-config", "backend"),
+        "An option of a backend, or of all backends without a name; once per option.",
+        path="backends",
+        repeated=True,
+        keyed=True,
+        metavar="[NAME,]SETTING=VALUE",
+    ),
+)
+
+_G = "Repository Agent"
+AGENT = (_none("repoagent-directory", _G, plain, "Folder of repository agents.", _PACKAGES),)
+
+_G = "Response Cache"
+CACHE = (
+    _no(
+        "cache-config",
+        _G,
+        setting("cache-config", "cache", required=True),
+        "An option of a cache.",
+        _CACHE,
+        repeated=True,
+    ),
+    _none("cache-directory", _G, plain, "Folder of caches.", _PACKAGES),
+)
+
+_G = "Rate Limiter"
+LIMITER = (
+    _no(
+        "rate-limit",
+        _G,
+        choice("rate-limit", "execution_count", "off"),
+        "How instances take turns.",
+        _LIMIT,
+        default="off",
+    ),
+    _no("rate-limit-resource", _G, plain, "How much there is of a resource.", _LIMIT, repeated=True),
+)
+
+_G = "Memory/Device Management"
+MEMORY = (
+    _none("pinned-memory-pool-byte-size", _G, integer, "Pinned host memory.", _GPU_MEMORY),
+    _none("cuda-memory-pool-byte-size", _G, plain, "Memory pool of a GPU.", _GPU_MEMORY),
+    _none("cuda-virtual-address-size", _G, plain, "Address space for implicit state.", _GPU_MEMORY),
+    _none(
+        "min-supported-compute-capability", _G, number, "Oldest GPU to use.", "each framework knows the GPUs it runs on"
+    ),
+    _none(
+        "buffer-manager-thread-count",
+        _G,
+        integer,
+        "Threads that copy tensors.",
+        "a batch is copied once, by its instance",
+    ),
+    _no(
+        "host-policy",
+        _G,
+        plain,
+        "Processor cores and memory of a host policy.",
+        "start the server under numactl",
+        repeated=True,
+    ),
+    _no(
+        "model-load-gpu-limit",
+        _G,
+        plain,
+        "How full a GPU may be for a load.",
+        "limit memory in the backend's options",
+        repeated=True,
+    ),
+)
+
+_G = "Shared Memory"
+SHARED_MEMORY = (
+    _no(
+        "allow-client-shm",
+        _G,
+        boolean,
+        "Tensors in shared memory.",
+        "shared memory is not available yet",
+        default="false",
+    ),
+)
+
+_G = "DEPRECATED"
+DEPRECATED = (
+    Flag(
+        "strict-model-config", _G, boolean, "Old name of --disable-auto-complete-config.", path="disable_auto_complete"
+    ),
+    _no("response-cache-byte-size", _G, integer, "Old form of --cache-config.", _CACHE, default="0"),
+    _no("trace-file", _G, plain, "Old form of --trace-config.", _TRACE),
+    _no("trace-level", _G, plain, "Old form of --trace-config.", _TRACE, default="OFF", repeated=True),
+    _no("trace-rate", _G, integer, "Old form of --trace-config.", _TRACE, default="1000"),
+    _no("trace-count", _G, integer, "Old form of --trace-config.", _TRACE, default="-1"),
+    _no("trace-log-frequency", _G, integer, "Old form of --trace-config.", _TRACE, default="0"),
+)
+
+TRITON_FLAGS: tuple[Flag, ...] = (
+    *SERVER,
+    *LOGGING,
+    *REPOSITORY,
+    *HTTP,
+    *GRPC,
+    *SAGEMAKER,
+    *VERTEX,
+    *METRICS,
+    *TRACING,
+    *BACKEND,
+    *AGENT,
+    *CACHE,
+    *LIMITER,
+    *MEMORY,
+    *SHARED_MEMORY,
+    *DEPRECATED,
+)

@@ -1,0 +1,1 @@
+"""Model configurations: read, complete, normalise, validate and print them."""

@@ -1,0 +1,60 @@
+"""Prints a configuration as Triton's HTTP endpoint `/v2/models/<model>/config` does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+from tritonpy.config.fields import fields_of, is_map, map_parts
+from tritonpy.config.scalars import enum_numbers
+
+
+def config_to_dict(config: ModelConfig) -> dict[str, Any]:
+    """Return `config` as JSON-ready values: names of the .proto file in its order, defaults included.
+
+    Messages and members of a oneof appear only when set; enums are names; integers of 64 bits are numbers, which
+    Triton prints as strings in `initial_state.dims` and `graph_spec`; floats without a JSON form are strings.
+    """
+    return _message(config)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        field.name: _field(field, getattr(message, field.name))
+        for field in fields_of(message).values()
+        if not field.has_presence or message.HasField(field.name)
+    }
+
+
+def _field(field: FieldDescriptor, value: Any) -> Any:
+    if is_map(field):
+        _, inner = map_parts(field)
+        return {str(key): _single(inner, value[key]) for key in value}
+    if field.is_repeated:
+        return [_single(field, item) for item in value]
+    return _single(field, value)
+
+
+def _single(field: FieldDescriptor, value: Any) -> Any:
+    if field.message_type is not None:
+        return _message(value)
+    if field.enum_type is not None:
+        names = {number: name for name, number in enum_numbers(field).items()}
+        return names.get(value, value)
+    if field.cpp_type in {FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE}:
+        return _float(field, value)
+    return value
+
+
+def _float(field: FieldDescriptor, value: float) -> float | str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT:
+        # 32 bits print as 0.3, the same number in 64 as 0.30000001192092896
+        return float(str(np.float32(value)))
+    return value

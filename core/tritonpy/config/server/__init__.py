@@ -1,0 +1,10 @@
+"""The server's own configuration: server.yaml and the options of plugins."""
+
+from __future__ import annotations
+
+from tritonpy.config.server.byte_size import ByteSize
+from tritonpy.config.server.decode import decode_options
+from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.config.server.server_config import ServerConfig, decode_server_config
+
+__all__ = ["ByteSize", "InvalidServerConfig", "ServerConfig", "decode_options", "decode_server_config"]

@@ -1,0 +1,27 @@
+"""A number of bytes, written as a number or as "64MiB"."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import msgspec
+
+UNIT = {"unit": "bytes"}
+
+ByteSize = Annotated[int, msgspec.Meta(ge=0, extra=UNIT)]
+"""The type of an option that holds a size: 67108864 and "64MiB" are the same."""
+
+_DECIMAL = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_FACTORS = _DECIMAL | _BINARY
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+
+
+def parse_byte_size(text: str) -> int:
+    """Return the number of bytes; raises ValueError for a text that is no size. "MB" is 10**6, "MiB" is 2**20."""
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2].lower() not in _FACTORS:
+        raise ValueError(f"'{text}' is no size in bytes")
+    factor = _FACTORS[match[2].lower()]
+    return int(match[1]) * factor if "." not in match[1] else int(float(match[1]) * factor)

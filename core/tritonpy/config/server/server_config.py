@@ -1,0 +1,138 @@
+"""What a server is made of: the content of server.yaml as frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.server.decode import decode_options
+from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.logs import LogSettings
+
+RawOptions = dict[str, Any]
+DEFAULT_FRONTENDS = ("http", "grpc", "metrics")
+"""Served without being named, where the plugin is installed."""
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Part of a server's configuration."""
+
+
+class RepositorySettings(_Section, frozen=True):
+    """One model repository; the scheme of `url` chooses the plugin, no scheme is a local folder."""
+
+    url: Annotated[str, Meta(min_length=1)]
+
+
+class ControlSettings(_Section, frozen=True):
+    """Which models are loaded and when."""
+
+    mode: Annotated[
+        Literal["none", "explicit", "poll"],
+        Meta(description="none: load all at start; explicit: on request; poll: follow the repositories."),
+    ] = "none"
+    interval_s: Annotated[
+        float, Meta(ge=0, description="Seconds between two looks at the repositories (mode poll).")
+    ] = 15
+    load: Annotated[
+        list[str], Meta(description='Models to load at start (mode explicit); "*" alone is all of them.')
+    ] = []
+    threads: Annotated[int, Meta(ge=1, description="How many models load at the same time.")] = 4
+    retries: Annotated[int, Meta(ge=0, description="How often a failed load is tried again.")] = 0
+
+
+class RateLimitSettings(_Section, frozen=True):
+    """Which instances may execute at the same time."""
+
+    mode: Annotated[Literal["off", "execution_count"], Meta(description="off: every idle instance may run.")] = "off"
+    resources: Annotated[dict[str, int], Meta(description="How much there is of each resource.")] = {}
+
+
+class PluginSettings(_Section, frozen=True):
+    """Which installed plugins take part."""
+
+    disable: Annotated[list[str], Meta(description="Entry points or distributions that are not loaded.")] = []
+
+
+class ServerConfig(_Section, frozen=True):
+    """Everything that `build` needs to know; each field has a default, so that no configuration serves ./models.
+
+    The values under `frontends`, `cache`, `observers`, `auth`, `backends`, `repo_agents` and `repository_options` are
+    raw: the class that a plugin registered under that key says what they may be. Decode them with `decode_options`.
+    """
+
+    repositories: Annotated[list[RepositorySettings], Meta(min_length=1, description="Where the models are.")] = (
+        msgspec.field(default_factory=lambda: [RepositorySettings("./models")])
+    )
+    control: ControlSettings = ControlSettings()
+    host: Annotated[
+        str, Meta(min_length=1, description="Bind address of every frontend; 0.0.0.0 opens it to the network.")
+    ] = "127.0.0.1"
+    id: Annotated[str, Meta(description="The name that server metadata shows.")] = "triton"
+    exit_on_error: Annotated[bool, Meta(description="Exit when a model fails to load at start.")] = True
+    strict_readiness: Annotated[bool, Meta(description="Ready only when every model is.")] = True
+    exit_timeout_s: Annotated[float, Meta(ge=0, description="Seconds to wait for live requests on exit.")] = 30
+    disable_auto_complete: Annotated[bool, Meta(description="Take config.pbtxt as it is.")] = False
+    model_config_name: Annotated[
+        str, Meta(pattern=r"^[^\s/]*$", description="Read configs/NAME.pbtxt of a model where it exists.")
+    ] = ""
+    frontends: dict[str, RawOptions | bool] = {}
+    cache: dict[str, RawOptions] = {}
+    observers: dict[str, RawOptions] = {}
+    auth: dict[str, RawOptions] = {}
+    rate_limit: RateLimitSettings = RateLimitSettings()
+    backends: dict[str, RawOptions] = {}
+    backend_defaults: Annotated[RawOptions, Meta(description="Options for every backend that knows them.")] = {}
+    repo_agents: dict[str, RawOptions] = {}
+    repository_options: Annotated[
+        dict[str, RawOptions], Meta(description="Options of repositories by URL scheme.")
+    ] = {}
+    plugins: PluginSettings = PluginSettings()
+    logging: LogSettings = LogSettings()
+
+    def enabled_frontends(self, installed: Collection[str]) -> dict[str, RawOptions]:
+        """Return the raw options of each frontend to start: those that are named, and the default ones `installed` has."""
+        found = {name: True for name in DEFAULT_FRONTENDS if name in installed} | self.frontends
+        return {name: {} if raw is True else raw for name, raw in found.items() if not isinstance(raw, bool) or raw}
+
+
+def decode_server_config(raw: object) -> ServerConfig:
+    """Return the configuration that `raw`, the plain data of server.yaml, describes.
+
+    `frontends: {http: }` and `{http: true}` mean no options, `{http: false}` turns the frontend off.
+    Raises InvalidServerConfig with every problem.
+    """
+    config = decode_options(ServerConfig, _with_empty_frontends(raw), "")
+    problems = _contradictions(config)
+    if problems:
+        raise InvalidServerConfig(problems)
+    return config
+
+
+def _with_empty_frontends(raw: object) -> object:
+    frontends = raw.get("frontends") if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping) or not isinstance(frontends, Mapping):
+        return raw
+    return {**raw, "frontends": {name: True if value is None else value for name, value in frontends.items()}}
+
+
+def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
+    problems = []
+    control = config.control
+    if control.load not in ([], ["*"]) and control.mode != "explicit":
+        problems.append(
+            ConfigProblem("control.load", f"mode '{control.mode}' loads every model; set control.mode to explicit")
+        )
+    if "*" in control.load and len(control.load) > 1:
+        text = "Wildcard model name '*' must be the ONLY startup model if specified at all."
+        problems.append(ConfigProblem("control.load", text))
+    if control.mode == "poll" and control.interval_s == 0:
+        problems.append(ConfigProblem("control.interval_s", "mode 'poll' needs more than 0 seconds"))
+    if len(config.cache) > 1:
+        text = "found multiple cache configurations, but only a single cache is currently supported"
+        problems.append(ConfigProblem("cache", f"{text}: {', '.join(config.cache)}"))
+    return problems

@@ -1,0 +1,58 @@
+"""Cuts protobuf's text format into tokens with their positions (https://protobuf.dev/reference/protobuf/textformat-spec)."""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import NamedTuple
+
+from tritonpy.config.positions import Position
+
+
+class Kind(enum.Enum):
+    """What a token is."""
+
+    WORD = enum.auto()
+    """A field name, an enum value, `true`, `inf`."""
+    NUMBER = enum.auto()
+    STRING = enum.auto()
+    """One quoted piece with its quotes."""
+    MARK = enum.auto()
+    """One of `{}<>[]:,;`."""
+    BAD = enum.auto()
+    """A string without its closing quote, or a character that means nothing."""
+    END = enum.auto()
+
+
+class Token(NamedTuple):
+    """A token as it is written, and where it begins."""
+
+    kind: Kind
+    text: str
+    position: Position
+
+
+_TOKEN = re.compile(
+    r"""(?P<SKIP>[^\S\n]+|\#[^\n]*)
+      | (?P<NEWLINE>\n)
+      | (?P<WORD>[A-Za-z_]\w*)
+      | (?P<NUMBER>[+-]?\.?[0-9][\w.]*(?:(?<=[eE])[+-][0-9][\w.]*)?|[+-][A-Za-z]\w*)
+      | (?P<STRING>"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\\\n]|\\[^\n])*')
+      | (?P<MARK>[{}<>\[\]:,;])
+      | (?P<BAD>["'][^\n]*|.)""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+def tokens(text: str) -> list[Token]:
+    """Return all tokens of `text` and one END token behind them; white space and comments are left out."""
+    found: list[Token] = []
+    line, line_start = 1, 0
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "NEWLINE":
+            line, line_start = line + 1, match.end()
+        elif match.lastgroup != "SKIP":
+            position = Position(line, match.start() - line_start + 1)
+            found.append(Token(Kind[str(match.lastgroup)], match.group(), position))
+    found.append(Token(Kind.END, "", Position(line, len(text) - line_start + 1)))
+    return found

@@ -1,0 +1,201 @@
+"""Parses protobuf's text format into a tree, without knowing the message that it describes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tritonpy.config.positions import Position
+from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.text_tokens import Kind, Token, tokens
+
+# the deepest field of a model configuration is 7 levels down; the limit keeps garbage from using up the stack
+MAX_DEPTH = 50
+
+CLOSER = {"{": "}", "<": ">", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A word, a number, or the quoted pieces of one string."""
+
+    kind: Kind
+    pieces: tuple[str, ...]
+    position: Position
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return " ".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What stands between braces."""
+
+    fields: list[Field]
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`name: value`, `name { … }` or `name: [value, …]`."""
+
+    name: str
+    position: Position
+    colon: bool
+    listed: bool
+    values: list[Scalar | Block]
+
+
+def parse(text: str) -> tuple[list[Field], list[ConfigProblem]]:
+    """Return the fields at the top level and every syntax error; what has an error is left out of the tree."""
+    parser = _Parser(tokens(text))
+    found: list[Field] = []
+    parser.fields(found, "")
+    return found, parser.problems
+
+
+class _SyntaxProblem(Exception):
+    def __init__(self, text: str, token: Token) -> None:
+        super().__init__(text)
+        self.token = token
+
+
+class _Parser:
+    def __init__(self, found: list[Token]) -> None:
+        self.tokens = found
+        self.index = 0
+        self.problems: list[ConfigProblem] = []
+        self.open: list[str] = []
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.index]
+
+    def take(self) -> Token:
+        token = self.token
+        self.index += token.kind is not Kind.END
+        return token
+
+    def take_mark(self, marks: str) -> Token | None:
+        if self.token.kind is Kind.MARK and self.token.text in marks:
+            return self.take()
+        return None
+
+    def report(self, text: str, token: Token) -> None:
+        self.problems.append(ConfigProblem("", text, *token.position))
+
+    def fields(self, found: list[Field], closer: str) -> bool:
+        """Read fields into `found` up to the closing mark or the end; return whether the mark was there, and take it."""
+        while self.token.kind is not Kind.END:
+            if closer and self.take_mark(closer):
+                return True
+            if self.closes_an_outer_block():
+                return False
+            if stray := self.take_mark("}>]"):
+                self.report(f"unexpected '{stray.text}'", stray)
+            else:
+                self.field_or_problem(found)
+        return not closer
+
+    def at_a_field(self) -> bool:
+        """Tell whether a field begins here, although a value could: what came before it is not complete."""
+        following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+        return self.token.kind is Kind.WORD and following.kind is Kind.MARK and following.text in ":{<["
+
+    def closes_an_outer_block(self) -> bool:
+        return self.token.kind is Kind.MARK and self.token.text in self.open
+
+    def field_or_problem(self, found: list[Field]) -> None:
+        start, depth = self.index, len(self.open)
+        try:
+            found.append(self.field())
+        except _SyntaxProblem as problem:
+            self.report(str(problem), problem.token)
+            del self.open[depth:]
+            self.recover(start)
+
+    def field(self) -> Field:
+        name = self.token
+        if name.kind is not Kind.WORD:
+            raise _SyntaxProblem(f"expected the name of a field, got {_shown(name)}", name)
+        self.take()
+        colon = self.take_mark(":") is not None
+        listed = self.take_mark("[")
+        if listed:
+            values = self.listed_values(listed)
+        elif colon or self.token.text in CLOSER:
+            values = [self.value(name)]
+        else:
+            raise _SyntaxProblem(f"expected ':' or '{{' after '{name.text}', got {_shown(self.token)}", self.token)
+        self.take_mark(",;")
+        return Field(name.text, name.position, colon, listed is not None, values)
+
+    def listed_values(self, opening: Token) -> list[Scalar | Block]:
+        values: list[Scalar | Block] = []
+        if self.take_mark("]"):
+            return values
+        self.open.append("]")
+        while True:
+            self.listed_value(values)
+            if self.take_mark("]"):
+                break
+            if self.take_mark(","):
+                continue
+            if self.token.kind is Kind.END or self.token.text in "}>:;" or self.at_a_field():
+                self.report("'[' is never closed", opening)
+                break
+            self.report(f"expected ',' or ']' before {_shown(self.token)}", self.token)
+        self.open.pop()
+        return values
+
+    def listed_value(self, values: list[Scalar | Block]) -> None:
+        try:
+            values.append(self.value(self.tokens[self.index - 1]))
+        except _SyntaxProblem as problem:
+            self.report(str(problem), problem.token)
+            if problem.token.text not in {",", "}", ">", "]"}:
+                self.take()
+
+    def value(self, before: Token) -> Scalar | Block:
+        token = self.token
+        if opening := self.take_mark("{<"):
+            return self.block(opening)
+        if token.kind not in {Kind.WORD, Kind.NUMBER, Kind.STRING} or self.at_a_field():
+            raise _SyntaxProblem(f"expected a value after '{before.text}', got {_shown(token)}", token)
+        pieces = [self.take().text]
+        while token.kind is Kind.STRING and self.token.kind is Kind.STRING:
+            pieces.append(self.take().text)
+        return Scalar(token.kind, tuple(pieces), token.position)
+
+    def block(self, opening: Token) -> Block:
+        if len(self.open) >= MAX_DEPTH:
+            self.index = len(self.tokens) - 1
+            raise _SyntaxProblem(f"nested deeper than {MAX_DEPTH} levels", opening)
+        closer = CLOSER[opening.text]
+        self.open.append(closer)
+        found: list[Field] = []
+        closed = self.fields(found, closer)
+        self.open.pop()
+        if not closed:
+            self.report(f"'{opening.text}' is never closed", opening)
+        return Block(found, opening.position)
+
+    def recover(self, start: int) -> None:
+        """Skip the rest of the line, whole blocks included, but nothing that closes a block around it."""
+        depth = int(self.index == start and self.take().text in CLOSER)
+        line = self.tokens[self.index - 1].position.line
+        while self.token.kind is not Kind.END and (depth or self.token.position.line == line):
+            text = self.token.text if self.token.kind is Kind.MARK else ""
+            if not depth and text and text in "}>]":
+                return
+            depth += (text in CLOSER) - (text in CLOSER.values())
+            self.take()
+
+
+def _shown(token: Token) -> str:
+    if token.kind is Kind.END:
+        return "the end of the text"
+    if token.kind is Kind.BAD and len(token.text) > 1:
+        return f"a string without its closing quote: {token.text[:40]}"
+    return token.text[:40] if token.kind is Kind.STRING else f"'{token.text[:40]}'"

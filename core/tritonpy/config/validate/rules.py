@@ -1,0 +1,53 @@
+"""All rules together, in Triton's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.validate.batch_tensors import batch_tensor_problems
+from tritonpy.config.validate.cache import cache_problems
+from tritonpy.config.validate.dynamic import dynamic_batching_problems
+from tritonpy.config.validate.ensemble import ensemble_problems
+from tritonpy.config.validate.groups import MIN_COMPUTE_CAPABILITY, group_problems
+from tritonpy.config.validate.identity import identity_problems
+from tritonpy.config.validate.metrics import metrics_problems
+from tritonpy.config.validate.sequence import sequence_problems
+from tritonpy.config.validate.state import state_problems
+from tritonpy.config.validate.tensors import tensor_problems
+from tritonpy.config.validate.warmup import warmup_problems
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+def validate(
+    config: ModelConfig,
+    model_name: str,
+    gpus: Sequence[int] = (),
+    *,
+    tensors: bool = True,
+    min_compute_capability: float = MIN_COMPUTE_CAPABILITY,
+) -> list[ConfigProblem]:
+    """Return everything that is wrong with a normalised configuration; the first problem is the one that Triton reports.
+
+    `model_name` is the name that the repository gives the model, `gpus` the ids of the GPUs that serve. `tensors` False leaves out the inputs
+    and outputs, for a configuration that its backend has yet to complete. What needs another model's configuration (an ensemble's
+    steps) is not checked here.
+    """
+    return list(_problems(config, model_name, gpus, tensors, min_compute_capability))
+
+
+def _problems(
+    config: ModelConfig, model_name: str, gpus: Sequence[int], tensors: bool, min_compute_capability: float
+) -> Iterator[ConfigProblem]:
+    yield from identity_problems(config, model_name)
+    yield from dynamic_batching_problems(config)
+    yield from sequence_problems(config)
+    yield from ensemble_problems(config)
+    yield from cache_problems(config)
+    yield from metrics_problems(config)
+    yield from group_problems(config, gpus, min_compute_capability)
+    if tensors:
+        yield from tensor_problems(config)
+        yield from batch_tensor_problems(config)
+    yield from state_problems(config)
+    yield from warmup_problems(config)

@@ -1,0 +1,7 @@
+"""The engine of this process."""
+
+from __future__ import annotations
+
+from tritonpy.engine.local import LocalEngine
+
+__all__ = ["LocalEngine"]

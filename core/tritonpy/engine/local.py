@@ -1,0 +1,166 @@
+"""The engine over the models of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tritonpy.api.engine import (
+    Engine,
+    ModelGauges,
+    ModelIndex,
+    ModelMetadata,
+    ModelStatistics,
+    ServerMetadata,
+)
+from tritonpy.engine.lifecycle import ServerState
+from tritonpy.engine.metadata import model_metadata
+from tritonpy.errors import InvalidArgument, Unavailable
+from tritonpy.model.loaded import LoadedModel, ModelClosed
+from tritonpy.repository.table import UNLOADED, ModelTable
+from tritonpy.types import InferRequest
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+EXTENSIONS = [
+    "classification",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+]
+
+
+class ModelControl(Protocol):
+    """What the engine needs of the repository: the operations that clients may ask for."""
+
+    def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        """Load or reload."""
+
+    def unload(self, name: str) -> None:
+        """Unload."""
+
+    def index(self, ready: bool) -> list[ModelIndex]:
+        """List."""
+
+
+class LocalEngine(Engine):
+    """Look-ups go to the table, operations to the repository."""
+
+    def __init__(self, table: ModelTable, metadata: ServerMetadata, explicit: bool, strict_readiness: bool) -> None:
+        self._table = table
+        self._metadata = metadata
+        self._explicit = explicit
+        self._strict = strict_readiness
+        self.state = ServerState.INITIALIZING
+        self._control: ModelControl
+
+    def attach(self, control: ModelControl) -> None:
+        """Take the repository; done once, before the server is READY."""
+        self._control = control
+
+    def infer(self, request: InferRequest) -> None:
+        if self.state is ServerState.INITIALIZING:
+            raise Unavailable("Server not ready")
+        while True:
+            model = self._table.find(request.model_name, request.model_version)
+            try:
+                model.infer(request)
+            except ModelClosed:
+                self._after_close(model)
+            else:
+                return
+
+    def _after_close(self, model: LoadedModel) -> None:
+        # A version that closed between look-up and hand-over was replaced or unloaded: look again. It cannot be the
+        # one in the table any more, unless the whole server stops.
+        if self.state is ServerState.EXITING:
+            raise Unavailable(
+                f"Server is stopping, scheduler for model {model.name} has stopped accepting new inference requests"
+            )
+
+    def server_metadata(self) -> ServerMetadata:
+        return self._metadata
+
+    def is_live(self) -> bool:
+        if self.state is ServerState.EXITING:
+            raise Unavailable("Server exiting")
+        return True
+
+    def is_ready(self) -> bool:
+        if self.state is ServerState.EXITING:
+            raise Unavailable("Server exiting")
+        if self.state is not ServerState.READY:
+            return False
+        return not self._strict or all(
+            record.model.is_ready() if record.model is not None else record.reason == UNLOADED
+            for _, _, record in self._table.records()
+        )
+
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        self._require_ready()
+        try:
+            return self._table.find(name, version).is_ready()
+        except Unavailable:
+            return False
+
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        self._require_ready()
+        model = self._table.find(name, version)
+        versions = [version] if version != -1 else [model.version for model in self._table.ready(name)]
+        return model_metadata(model.config, versions)
+
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        self._require_ready()
+        return self._table.find(name, version).config
+
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        self._require_ready()
+        if not name:
+            models = self._table.all_ready()
+        else:
+            models = self._table.ready(name)
+            if not models:
+                raise InvalidArgument(f"requested model '{name}' is not available")
+            if version != -1:
+                models = [model for model in models if model.version == version]
+                if not models:
+                    raise InvalidArgument(f"requested model version is not available for model '{name}'")
+        return [model.counters.snapshot(model.name, model.version) for model in models]
+
+    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
+        return {
+            (model.name, str(model.version)): ModelGauges(
+                failures=dict(model.counters.failures),
+                pending=model.waiting,
+                load_seconds=model.load_seconds,
+                late_answers=model.counters.late_answers,
+                tags=dict(model.config.metric_tags),
+            )
+            for model in self._table.all_ready()
+        }
+
+    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
+        self._require_ready()
+        return self._control.index(ready)
+
+    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        self._require_explicit()
+        self._control.load(name, config, files)
+
+    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+        self._require_explicit()
+        self._control.unload(name)
+
+    def _require_ready(self) -> None:
+        if self.state is not ServerState.READY:
+            raise Unavailable("Server not ready")
+
+    def _require_explicit(self) -> None:
+        self._require_ready()
+        if not self._explicit:
+            raise Unavailable("explicit model load / unload is not allowed if polling is enabled")

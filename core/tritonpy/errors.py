@@ -1,0 +1,141 @@
+"""Everything that goes wrong, as one tree.
+
+    TritonError                code UNKNOWN; the eight codes are Triton's
+    ├── Internal               INTERNAL
+    ├── NotFound               NOT_FOUND
+    ├── InvalidArgument        INVALID_ARG
+    │   └── InvalidConfig      a model configuration with all its problems (tritonpy.config)
+    ├── Unavailable            UNAVAILABLE
+    │   ├── QueueFull          a queue policy refused the request
+    │   └── QueueTimeout       a request waited longer than its queue policy allows
+    ├── Unsupported            UNSUPPORTED
+    │   └── DecoupledRefused   one answer was expected, the model gives 0..n
+    ├── AlreadyExists          ALREADY_EXISTS
+    └── Cancelled              CANCELLED
+    StartupError               the server cannot be put together; never sent to a client
+    └── PluginError            a plugin is missing, broken or in conflict with another
+
+The text of a TritonError is sent to clients. Each frontend owns one table from `Code` to its protocol's status.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import ClassVar
+
+
+class Code(enum.IntEnum):
+    """Triton's error codes, in the order of its C API."""
+
+    UNKNOWN = 0
+    INTERNAL = 1
+    NOT_FOUND = 2
+    INVALID_ARG = 3
+    UNAVAILABLE = 4
+    UNSUPPORTED = 5
+    ALREADY_EXISTS = 6
+    CANCELLED = 7
+
+
+class FailureReason(enum.Enum):
+    """The label `reason` of the failure counter."""
+
+    REJECTED = "REJECTED"
+    CANCELED = "CANCELED"
+    BACKEND = "BACKEND"
+    OTHER = "OTHER"
+
+
+class TritonError(Exception):
+    """An error whose text may be sent to the client."""
+
+    code: ClassVar[Code] = Code.UNKNOWN
+    reason: FailureReason = FailureReason.OTHER
+
+    def __init__(self, message: str, reason: FailureReason | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if reason is not None:
+            self.reason = reason
+
+    def with_request_id(self, request_id: str) -> TritonError:
+        """Return the same error with Triton's request prefix: `[request id: X] text`."""
+        return type(self)(f"[request id: {request_id or '<id_unknown>'}] {self.message}", self.reason)
+
+
+class Internal(TritonError):
+    """The server or a model failed."""
+
+    code = Code.INTERNAL
+
+
+class NotFound(TritonError):
+    """The thing that was asked for is not there."""
+
+    code = Code.NOT_FOUND
+
+
+class InvalidArgument(TritonError):
+    """The request or a configuration is wrong."""
+
+    code = Code.INVALID_ARG
+
+
+class Unavailable(TritonError):
+    """The thing exists and cannot serve now."""
+
+    code = Code.UNAVAILABLE
+
+
+class QueueFull(Unavailable):
+    """A queue policy refused the request."""
+
+    reason = FailureReason.REJECTED
+
+
+class QueueTimeout(Unavailable):
+    """A request waited longer than its queue policy allows."""
+
+    reason = FailureReason.REJECTED
+
+
+class Unsupported(TritonError):
+    """The server can not do this, by design or by configuration."""
+
+    code = Code.UNSUPPORTED
+
+
+class DecoupledRefused(Unsupported):
+    """The caller can take exactly one answer and the model gives any number of them."""
+
+
+class AlreadyExists(TritonError):
+    """The name is taken."""
+
+    code = Code.ALREADY_EXISTS
+
+
+class Cancelled(TritonError):
+    """The request was cancelled by its client."""
+
+    code = Code.CANCELLED
+    reason = FailureReason.CANCELED
+
+
+_BY_CODE: dict[Code, type[TritonError]] = {
+    kind.code: kind
+    for kind in (TritonError, Internal, NotFound, InvalidArgument, Unavailable, Unsupported, AlreadyExists, Cancelled)
+}
+
+
+def error_of(code: Code | int, message: str, reason: FailureReason | None = None) -> TritonError:
+    """Return the error class of `code` with `message`; an error that crossed a process comes back this way."""
+    return _BY_CODE[Code(code)](message, reason)
+
+
+class StartupError(Exception):
+    """The server cannot be put together as configured."""
+
+
+class PluginError(StartupError):
+    """A plugin is missing, broken or in conflict with another."""

@@ -1,0 +1,108 @@
+"""Every hook. Registration hooks return a mapping `name -> class | "module:Class"`; a string is imported when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from tritonpy.api.authenticator import Authenticator
+    from tritonpy.api.backend import Backend
+    from tritonpy.api.batch_policy import BatchPolicy
+    from tritonpy.api.cache import Cache
+    from tritonpy.api.command import Command
+    from tritonpy.api.engine import Engine
+    from tritonpy.api.frontend import Frontend
+    from tritonpy.api.observer import Observer
+    from tritonpy.api.repo_agent import RepoAgent
+    from tritonpy.api.repository import Repository
+    from tritonpy.api.scheduler import Scheduler
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+PROJECT = "tritonpy"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def tritonpy_backends() -> Mapping[str, type[Backend] | str]:  # type: ignore[empty-body]
+    """Backends by the name that `backend:` of a model configuration gives."""
+
+
+@hookspec
+def tritonpy_schedulers() -> Mapping[str, type[Scheduler] | str]:  # type: ignore[empty-body]
+    """Schedulers: "dynamic", "sequence", "ensemble" serve the configuration's choice of that name."""
+
+
+@hookspec
+def tritonpy_batch_policies() -> Mapping[str, type[BatchPolicy] | str]:  # type: ignore[empty-body]
+    """Batch policies by the name that a model's parameter `batch_policy` gives."""
+
+
+@hookspec
+def tritonpy_repositories() -> Mapping[str, type[Repository] | str]:  # type: ignore[empty-body]
+    """Model repositories by URL scheme."""
+
+
+@hookspec
+def tritonpy_repo_agents() -> Mapping[str, type[RepoAgent] | str]:  # type: ignore[empty-body]
+    """Repository agents by the name that `model_repository_agents` gives."""
+
+
+@hookspec
+def tritonpy_caches() -> Mapping[str, type[Cache] | str]:  # type: ignore[empty-body]
+    """Response caches by their key under `cache:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_frontends() -> Mapping[str, type[Frontend] | str]:  # type: ignore[empty-body]
+    """Frontends by their key under `frontends:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_authenticators() -> Mapping[str, type[Authenticator] | str]:  # type: ignore[empty-body]
+    """Authenticators by their key under `auth:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_observers() -> Mapping[str, type[Observer] | str]:  # type: ignore[empty-body]
+    """Observers by their key under `observers:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_commands() -> Mapping[str, type[Command] | str]:  # type: ignore[empty-body]
+    """Subcommands of the command line by name."""
+
+
+@hookspec
+def tritonpy_server_started(engine: Engine) -> None:
+    """Fires when the models are loaded and every frontend listens."""
+
+
+@hookspec
+def tritonpy_server_stopping(engine: Engine) -> None:
+    """Fires when the server was asked to stop, before it drains."""
+
+
+@hookspec
+def tritonpy_model_loaded(name: str, version: int, config: ModelConfig) -> None:
+    """Fires when a model version became ready."""
+
+
+@hookspec
+def tritonpy_model_unloaded(name: str, version: int, config: ModelConfig) -> None:
+    """Fires when a model version has answered its last request and is closed."""
+
+
+def registration_hooks() -> tuple[str, ...]:
+    """The names of the hooks that register classes, in the order in which `tritonpy plugins` lists them."""
+    return tuple(
+        name for name, value in globals().items()
+        if name.startswith("tritonpy_") and _takes_nothing(value)
+    )  # fmt: skip
+
+
+def _takes_nothing(function: Any) -> bool:
+    return bool(function.__code__.co_argcount == 0)

@@ -1,0 +1,188 @@
+"""Log lines: three formats, four switches, one handler that can be changed while the server runs.
+
+Code logs to `logging.getLogger("tritonpy.…")`. A record may carry `request_id`, `model`, `version` (shown as fields by
+the json format, the request id by every format) and `table`, a text of several lines that is printed as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, TextIO
+
+import msgspec
+
+from tritonpy.errors import StartupError
+
+LOGGER = "tritonpy"
+FIELDS = ("model", "version", "request_id")
+
+
+class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is logged, how and where; the section `logging` of server.yaml."""
+
+    verbose: Annotated[
+        int, msgspec.Meta(ge=0, description="0: no verbose lines; higher numbers show more of them.")
+    ] = 0
+    info: Annotated[bool, msgspec.Meta(description="Log what happens.")] = True
+    warning: Annotated[bool, msgspec.Meta(description="Log warnings.")] = True
+    error: Annotated[bool, msgspec.Meta(description="Log errors.")] = True
+    format: Annotated[
+        Literal["default", "ISO8601", "json"],
+        msgspec.Meta(description="Triton's two line formats, or one JSON object per line."),
+    ] = "default"
+    file: Annotated[str, msgspec.Meta(description="Append to this file instead of standard error.")] = ""
+
+    def admits(self, level: int) -> bool:
+        """Say whether a record of this logging level is to be written; verbose level n is logging level 11 - n."""
+        if level >= logging.ERROR:
+            return self.error
+        if level >= logging.WARNING:
+            return self.warning
+        if level >= logging.INFO:
+            return self.info
+        return level > logging.DEBUG - self.verbose
+
+    def threshold(self) -> int:
+        """Return the lowest logging level that is admitted, so that others cost nothing."""
+        if self.verbose:
+            return max(logging.DEBUG + 1 - self.verbose, 1)
+        switches = ((self.info, logging.INFO), (self.warning, logging.WARNING), (self.error, logging.ERROR))
+        return next((level for on, level in switches if on), logging.CRITICAL + 1)
+
+
+class LineFormatter(logging.Formatter):
+    """Triton's line: `I1121 09:35:00.123456 12345 file.py:12] "text"`, or with an ISO 8601 time in front. Times are UTC."""
+
+    def __init__(self, iso8601: bool) -> None:
+        super().__init__()
+        self._iso8601 = iso8601
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; a table or a traceback follows on lines of its own."""
+        time, letter = datetime.fromtimestamp(record.created, UTC), record.levelname[0].replace("C", "E")
+        stamp = f"{time:%Y-%m-%dT%H:%M:%SZ} {letter}" if self._iso8601 else f"{letter}{time:%m%d %H:%M:%S.%f}"
+        text = record.getMessage()
+        request_id = getattr(record, "request_id", "")
+        if request_id and not text.startswith("[request id:"):
+            text = f"[request id: {request_id}] {text}"
+        # quoted, so that nothing a client sends can start a line of its own
+        line = f"{stamp} {record.process} {record.filename}:{record.lineno}] {json.dumps(text, ensure_ascii=False)}"
+        table, error = getattr(record, "table", ""), _traceback(record)
+        return "\n".join(part for part in (line, table, error) if part)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, and the fields that the record has."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the object."""
+        time = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, Any] = {
+            "time": f"{time:%Y-%m-%dT%H:%M:%S.%f}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: getattr(record, name) for name in (*FIELDS, "table") if hasattr(record, name)}
+        error = _traceback(record)
+        if error:
+            line["exception"] = error
+        return json.dumps(line, default=str)
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[1] is None:
+        return ""
+    return "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
+
+
+class ServerLogHandler(logging.Handler):
+    """The way out for every log line of the process; `configure` may be called at any time, from any thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings = LogSettings()
+        self._file: TextIO | None = None
+
+    def configure(self, settings: LogSettings) -> None:
+        """Follow `settings` from the next line on. Raises StartupError when the log file cannot be opened."""
+        with self.lock or threading.RLock():
+            if settings.file != self.settings.file:
+                opened = _open(settings.file)
+                self._close_file()
+                self._file = opened
+            self.settings = settings
+            self.setFormatter(
+                JsonFormatter() if settings.format == "json" else LineFormatter(settings.format == "ISO8601")
+            )
+        logging.getLogger(LOGGER).setLevel(settings.threshold())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line; a handler that cannot write says so once per line on standard error, as logging does."""
+        if not self.settings.admits(record.levelno):
+            return
+        try:
+            stream = self._file or sys.stderr
+            stream.write(f"{self.format(record)}\n")
+            stream.flush()
+        except Exception:
+            self.handleError(record)
+
+    def close(self) -> None:
+        """Close the log file, if there is one."""
+        self._close_file()
+        super().close()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _open(file: str) -> TextIO | None:
+    if not file:
+        return None
+    try:
+        return Path(file).open("a", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise StartupError(
+            f"cannot write the log file '{file}': {error.strerror}; choose another --log-file"
+        ) from error
+
+
+def configure_logging(settings: LogSettings) -> ServerLogHandler:
+    """Send the log lines of this process, those of libraries too, where `settings` says; call again to change it."""
+    root = logging.getLogger()
+    for handler in root.handlers:
+        if isinstance(handler, ServerLogHandler):
+            handler.configure(settings)
+            return handler
+    handler = ServerLogHandler()
+    handler.configure(settings)
+    root.addHandler(handler)
+    return handler
+
+
+def log_uncaught_exceptions() -> None:
+    """Log an exception that nobody caught, in any thread, once with its traceback."""
+    log = logging.getLogger(LOGGER)
+
+    def in_thread(arguments: threading.ExceptHookArgs) -> None:
+        name = arguments.thread.name if arguments.thread else "a thread"
+        error = arguments.exc_value
+        log.error("uncaught exception in %s: %r", name, error, exc_info=error)
+
+    def in_main(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            sys.__excepthook__(kind, error, trace)
+        else:
+            log.error("uncaught exception: %r", error, exc_info=error)
+
+    threading.excepthook = in_thread
+    sys.excepthook = in_main

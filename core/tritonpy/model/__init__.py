@@ -1,0 +1,1 @@
+"""One loaded version of a model: what it takes, runs and answers."""

@@ -1,0 +1,267 @@
+"""One loaded version of a model: takes requests, counts them, and sees to it that each is answered exactly once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+
+from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.observer import Observer
+from tritonpy.api.scheduler import Scheduler
+from tritonpy.clock import now_ns
+from tritonpy.errors import DecoupledRefused, FailureReason, Internal, TritonError, Unavailable
+from tritonpy.model.classification import classify
+from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
+from tritonpy.model.request_check import RequestCheck
+from tritonpy.runners.dispatcher import Dispatcher
+from tritonpy.runners.local import BatchGuards, LocalRunner
+from tritonpy.runners.timer import Timer
+from tritonpy.statistics import Counters, Succeeded
+from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy.types.request import UNOWNED
+
+log = logging.getLogger("tritonpy.model")
+
+
+class ModelClosed(Exception):
+    """The version was replaced or unloaded between its look-up and the request; look it up again."""
+
+
+class LoadedModel:
+    """Admission, scheduler, runner and statistics of one version. It owns its requests (`types.Owner`).
+
+    The order of an answer: transformed (classification, reshape), counted under the lock, shown to observers, sent.
+    """
+
+    def __init__(
+        self,
+        context: ModelContext,
+        check: RequestCheck,
+        labels: Mapping[str, Sequence[str]],
+        timer: Timer,
+        observers: Sequence[Observer],
+    ) -> None:
+        config = context.config
+        self.context = context
+        self.name, self.version, self.config = context.name, context.version, config
+        self.decoupled = config.model_transaction_policy.decoupled
+        self.counters = Counters()
+        self.load_seconds = 0.0
+        self.dispatcher = Dispatcher(timer)
+        self.dispatcher.flush = self._flush
+        self.guards = BatchGuards(self._admit, self._fail)
+        self.runner: LocalRunner | None = None
+        self._check = check
+        self._labels = labels
+        self._timer = timer
+        self._observers = observers
+        self._delivery = InArrivalOrder() if config.dynamic_batching.preserve_ordering else AsTheyCome()
+        self._lock = self.dispatcher.lock
+        self._outbox: list[Answer] = []
+        self._open = 0
+        self._closing = False
+        self._drained = threading.Event()
+        self._scheduler: Scheduler
+
+    def attach(self, scheduler: Scheduler) -> None:
+        """Take the scheduler; done once, before the first request."""
+        self._scheduler = scheduler
+        self.dispatcher.attach(scheduler)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for an instance."""
+        return self.dispatcher.waiting
+
+    @property
+    def open(self) -> int:
+        """Requests that were taken in and have no final answer yet."""
+        return self._open
+
+    def is_ready(self) -> bool:
+        """Say whether every instance says that it can serve."""
+        instances: Sequence[Backend] = self.runner.instances if self.runner is not None else ()
+        return all(instance.is_ready() for instance in instances)
+
+    def infer(self, request: InferRequest) -> None:
+        """Take `request` over. Raises a TritonError, or ModelClosed, and leaves it to the caller."""
+        if self.decoupled and not request.accepts_decoupled:
+            raise DecoupledRefused(f"model '{self.name}' answers any number of times, the caller takes one answer")
+        self._check.check(request)
+        request.queued_ns = now = now_ns()
+        if not request.received_ns:
+            request.received_ns = now
+        request.owner = self
+        try:
+            with self._lock:
+                self._enqueue(request)
+        except BaseException:
+            request.owner = UNOWNED
+            raise
+        if request.deadline_ns:
+            self._timer.at(request.deadline_ns, request.cancel)
+        if self._outbox:
+            self._flush()
+
+    def _enqueue(self, request: InferRequest) -> None:
+        if self._closing:
+            raise ModelClosed
+        self._open += 1
+        self._delivery.expect(request)
+        try:
+            self.dispatcher.enqueue(request)
+        except BaseException as error:
+            self._open -= 1
+            self._delivery.forget(request)
+            if isinstance(error, TritonError) and error.reason is FailureReason.REJECTED:
+                self.counters.failed(error.reason, now_ns() - request.received_ns)
+            raise
+
+    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        """Count and send one response per request; what comes after a final answer is dropped and counted."""
+        responses = self._transformed(requests, responses)
+        answers: list[Answer] = []
+        with self._lock:
+            now = now_ns()
+            self._account(requests, responses, answers, now)
+            if self._open == 0 and self._closing:
+                self._drained.set()
+        for observer in self._observers:
+            _observe(observer, answers, now)
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._outbox.extend(answers)  # the scheduler answered from inside one of its methods
+        else:
+            self._delivery.deliver(answers)
+
+    def _account(
+        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], answers: list[Answer], now: int
+    ) -> None:
+        counters, done = self.counters, Succeeded(requests[0].batch if requests else None, now)
+        for request, response in zip(requests, responses, strict=True):
+            if request.answered:
+                counters.late_answers += 1
+                continue
+            answers.append((request, response))
+            if response.model_version < 0:
+                response.model_name, response.model_version, response.id = self.name, self.version, request.id
+            batch = request.batch
+            if batch is not None and not batch.counted:
+                counters.executed(batch, now)
+            if not response.final:
+                continue
+            request.answered = True
+            self._open -= 1
+            if response.error is None:
+                done.count += 1
+                done.rows += request.batch_size
+                done.total_ns += now - request.received_ns
+                done.queue_ns += (batch.start_ns if batch is not None else now) - request.queued_ns
+            else:
+                counters.failed(response.error.reason, now - request.received_ns)
+            self.dispatcher.left(request, reschedule=False)
+        if done.count:
+            counters.succeeded(done)
+
+    def reschedule(self, request: InferRequest) -> None:
+        """Hand `request` back to the scheduler for another execution."""
+        with self._lock:
+            if not request.answered:
+                self.dispatcher.left(request, reschedule=True)
+        self._flush()
+
+    def cancel(self, request: InferRequest) -> None:
+        """Drop `request` if it still waits; a running one sees `request.cancelled`."""
+        self.dispatcher.cancel(request)
+
+    def close(self) -> None:
+        """Refuse new requests, wait until the open ones are answered, then end the instances and free what they share."""
+        with self._lock:
+            self._closing = True
+            self._scheduler.stop()
+            if self._open == 0:
+                self._drained.set()
+        self._flush()
+        self._drained.wait()
+        if self.runner is not None:
+            self.runner.stop()
+
+    def give_up(self) -> None:
+        """Answer every request that still waits with Unavailable: the time to drain is over."""
+        with self._lock:
+            for request in list(self._scheduler.pending()):
+                request.respond(
+                    InferResponse.failed(request, Unavailable("Exit timeout expired, the request was not run"))
+                )
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._outbox and not self._lock._is_owned():  # type: ignore[attr-defined]
+            with self._lock:
+                answers, self._outbox = self._outbox, []
+            self._delivery.deliver(answers)
+
+    def _admit(self, batch: Batch) -> bool:
+        """Walk the large BYTES tensors that `infer` left unchecked, here off the event loop; refuse the broken ones."""
+        refused = False
+        for request in batch.requests:
+            if request.unchecked_strings:
+                try:
+                    self._check.check_strings(request)
+                except TritonError as error:
+                    refused = True
+                    request.respond(InferResponse.failed(request, error))
+        if refused:
+            batch.requests = [request for request in batch.requests if not request.answered]
+        return bool(batch.requests)
+
+    def _fail(self, batch: Batch, error: BaseException) -> None:
+        if not isinstance(error, TritonError):
+            log.error("model %s version %d failed to execute", self.name, self.version, exc_info=error)
+        failure = backend_error(error)
+        for request in batch.requests:
+            if not request.answered:
+                request.respond(InferResponse.failed(request, failure))
+
+    def _transformed(
+        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]
+    ) -> Sequence[InferResponse]:
+        if self._check.outputs:
+            for response in responses:
+                response.outputs = self._check.outputs.apply(response.outputs)
+        if not any([request.classifies for request in requests]):
+            return responses
+        return [
+            self._classified(request, response) if request.classifies else response
+            for request, response in zip(requests, responses, strict=True)
+        ]
+
+    def _classified(self, request: InferRequest, response: InferResponse) -> InferResponse:
+        try:
+            response.outputs = [self._classes(request, tensor) for tensor in response.outputs]
+        except TritonError as error:
+            return InferResponse.failed(request, error)
+        return response
+
+    def _classes(self, request: InferRequest, tensor: Tensor) -> Tensor:
+        spec = request.outputs.get(tensor.name) if request.outputs is not None else None
+        if spec is None or not spec.classification:
+            return tensor
+        batched = self.config.max_batch_size > 0
+        return classify(tensor, spec.classification, self._labels.get(tensor.name, ()), batched)
+
+
+def backend_error(error: BaseException) -> TritonError:
+    """Return what a backend raised as an error for the client, with its own text and code."""
+    if isinstance(error, TritonError):
+        reason = error.reason if error.reason is FailureReason.CANCELED else FailureReason.BACKEND
+        return type(error)(error.message, reason)
+    return Internal(str(error) or type(error).__name__, FailureReason.BACKEND)
+
+
+def _observe(observer: Observer, answers: Sequence[Answer], now: int) -> None:
+    for request, response in answers:
+        try:
+            observer.answered(request, response, now)
+        except Exception:
+            log.exception("observer %s failed", type(observer).__name__)

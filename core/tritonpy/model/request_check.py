@@ -1,0 +1,214 @@
+"""Whether a request fits the model: built once per loaded version, asked once per request."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tritonpy.errors import InvalidArgument
+from tritonpy.model.input_rule import InputRule
+from tritonpy.model.reshape import Reshape
+from tritonpy.model.sequence_id import SequenceIdRule
+from tritonpy.model.string_walk import Refusal, string_refusal, strings_fit
+from tritonpy.types import InferRequest, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+# An ensemble hands any priority on to its steps.
+_ANY_PRIORITY = (1 << 64) - 1
+_NOT_PLAIN = -1
+
+
+class RequestCheck:
+    """Checks and normalises requests for one version of the model `name`. May be used from any thread.
+
+    `outputs` maps the model's outputs to the shapes that clients get; it is false where they are the model's own.
+    """
+
+    def __init__(self, config: ModelConfig, name: str) -> None:
+        batched = config.max_batch_size > 0
+        self.name = name
+        self.outputs = Reshape.of_outputs(config)
+        self._inputs = Reshape.of_inputs(config)
+        self._rules = {tensor.name: InputRule(tensor, batched, name) for tensor in config.input}
+        self._required = [rule.name for rule in self._rules.values() if not rule.optional]
+        self._output_names = frozenset(output.name for output in config.output)
+        self._batched = batched
+        self._skip = 1 if batched else 0
+        self._max_batch = config.max_batch_size if batched else 1
+        # Shape tensors and non-linear formats follow other rules: such a model's requests are checked thoroughly, every time.
+        plain = all(rule.batched == batched and rule.sized for rule in self._rules.values())
+        self._plain_count = len(self._rules) if plain else _NOT_PLAIN
+        self._priorities, self._default_priority = _priorities(config)
+        self._sequence_id = SequenceIdRule(config, name)
+        self._reshapes_or_sequences = bool(self._inputs) or bool(self._sequence_id)
+
+    def check(self, request: InferRequest) -> None:
+        """Refuse `request` or make it ready to be queued.
+
+        Sets its batch size, its priority, `unchecked_strings` (then call `check_strings` off the event loop) and, where the configuration
+        reshapes inputs, its inputs with the shapes of the model. Raises InvalidArgument with Triton's text.
+        """
+        # The hot path: plain tensors of fixed size take one turn of this loop each; whatever is not plain at first sight
+        # is looked at again, with words for what is wrong.
+        inputs, rules, skip = request.inputs, self._rules, self._skip
+        if len(inputs) != self._plain_count:
+            self._check_thoroughly(request)
+            return
+        batch_size = _NOT_PLAIN
+        for name, tensor in inputs.items():
+            rule, shape, data = rules.get(name), tensor.shape, tensor.data
+            if rule is None:
+                break
+            rows = shape[0] if skip and shape else 1
+            if (
+                shape[skip:] != rule.dims
+                or tensor.datatype != rule.datatype
+                or type(data) is not np.ndarray
+                or data.nbytes != rows * rule.row_bytes
+            ) and not self._fits(rule, tensor, request):
+                break
+            if rows != batch_size:
+                if batch_size != _NOT_PLAIN:
+                    break
+                batch_size = rows
+        else:
+            if 0 < batch_size <= self._max_batch:
+                request.batch_size = batch_size
+                self._finish(request)
+                return
+        self._check_thoroughly(request)
+
+    def _fits(self, rule: InputRule, tensor: Tensor, request: InferRequest) -> bool:
+        if not rule.fits(tensor):
+            return False
+        if rule.left_unwalked(tensor):
+            request.unchecked_strings = True
+        return True
+
+    def _finish(self, request: InferRequest) -> None:
+        outputs = request.outputs
+        if outputs is not None:
+            self._check_outputs(request)
+        if not 0 < request.priority <= self._priorities:
+            request.priority = self._default_priority
+        if self._reshapes_or_sequences:
+            self._sequence_id.check(request)
+            if self._inputs:
+                request.inputs = {tensor.name: tensor for tensor in self._inputs.apply(list(request.inputs.values()))}
+
+    def _check_outputs(self, request: InferRequest) -> None:
+        known = self._output_names
+        if not request.outputs:
+            request.outputs = None  # to name no output is to ask for all
+            return
+        for name in request.outputs:
+            if name not in known:
+                raise InvalidArgument(f"unexpected inference output '{name}' for model '{self.name}'")
+
+    def check_strings(self, request: InferRequest) -> None:
+        """Walk the BYTES inputs of a request that `check` left unwalked.
+
+        Takes time in proportion to their size. Raises InvalidArgument with Triton's text.
+        """
+        for tensor in request.inputs.values():
+            if tensor.datatype == "BYTES" and not strings_fit(tensor):
+                refusal = string_refusal(tensor, self.name)
+                assert refusal is not None, "two walks over one buffer disagree: this is a bug"  # noqa: S101
+                raise _error(refusal, request)
+        request.unchecked_strings = False
+
+    def _check_thoroughly(self, request: InferRequest) -> None:
+        """Check everything in Triton's order."""
+        if request.outputs is not None:
+            self._check_outputs(request)
+        self._check_names(request)
+        batch_size = self._batch_size(request)
+        for name, tensor in request.inputs.items():
+            rule = self._rules[name]
+            refusal = rule.refusal(tensor)
+            if refusal is not None:
+                raise _error(refusal, request)
+            if rule.left_unwalked(tensor):
+                request.unchecked_strings = True
+        request.batch_size = batch_size
+        self._finish(request)
+
+    def _check_names(self, request: InferRequest) -> None:
+        inputs, rules = request.inputs, self._rules
+        missing = [name for name in self._required if name not in inputs]
+        unexpected = [name for name in inputs if name not in rules]
+        if len(inputs) > len(rules) or len(inputs) < len(self._required) or (missing and not unexpected):
+            raise _error(Refusal(self._wrong_count(inputs, missing)), request)
+        if unexpected:
+            raise InvalidArgument(f"unexpected inference input '{unexpected[0]}' for model '{self.name}'")
+
+    def _wrong_count(self, inputs: Mapping[str, Tensor], missing: list[str]) -> str:
+        total, required = len(self._rules), len(self._required)
+        expected = f"{total} inputs" if total == required else f"number of inputs between {required} and {total}"
+        found = f"[{_quoted(inputs)}]"
+        # Triton's list of nothing has lost its opening bracket.
+        lacking = f"[{_quoted(missing)}]" if missing else "]"
+        return (
+            f"expected {expected} but got {len(inputs)} inputs for model '{self.name}'. Got input(s) {found}, but missing "
+            f"required input(s) {lacking}. Please provide all required input(s)."
+        )
+
+    def _batch_size(self, request: InferRequest) -> int:
+        """Return the common size of the batch dimension; 1 where no input has one."""
+        batch_size: int | None = None
+        for name, tensor in request.inputs.items():
+            if not self._rules[name].batched:
+                continue
+            if not tensor.shape:
+                text = f"input '{name}' has no shape but model requires batch dimension for '{self.name}'"
+                raise _error(Refusal(text), request)
+            if batch_size is None:
+                batch_size = tensor.shape[0]
+            elif tensor.shape[0] != batch_size:
+                text = f"input '{name}' batch size does not match other inputs for '{self.name}'"
+                raise _error(Refusal(text), request)
+        if batch_size is None:
+            return 1
+        # A negative size is a very large one in Triton, which keeps it unsigned.
+        if not 0 <= batch_size <= self._max_batch:
+            text = f"inference request batch-size must be <= {self._max_batch} for '{self.name}'"
+            raise _error(Refusal(text), request)
+        if batch_size == 0:
+            raise _error(self._empty_batch(request), request)
+        return batch_size
+
+    def _empty_batch(self, request: InferRequest) -> Refusal:
+        """Triton reads a batch of 0 as no batch dimension at all, and then misses the bytes of one row."""
+        for name, tensor in request.inputs.items():
+            rule = self._rules[name]
+            refusal = rule.refusal(tensor)
+            if refusal is not None:
+                return refusal
+            row = prod(tensor.shape[rule.skip :]) * rule.itemsize
+            if row:
+                return rule.size_mismatch(row, tensor.nbytes)
+        return Refusal(f"inference request batch-size must be >= 1 for '{self.name}'")
+
+
+def _error(refusal: Refusal, request: InferRequest) -> Exception:
+    error = InvalidArgument(refusal.text)
+    return error.with_request_id(request.id) if refusal.with_id else error
+
+
+def _quoted(names: Mapping[str, Tensor] | list[str]) -> str:
+    return ",".join([f"'{name}'" for name in names])
+
+
+def _priorities(config: ModelConfig) -> tuple[int, int]:
+    """Return how many priority levels there are, and the level of a request that names none of them."""
+    if config.HasField("dynamic_batching"):
+        return config.dynamic_batching.priority_levels, config.dynamic_batching.default_priority_level
+    if config.HasField("ensemble_scheduling"):
+        return _ANY_PRIORITY, 0
+    return 0, 0

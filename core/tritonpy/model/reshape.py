@@ -1,0 +1,85 @@
+"""The shapes that clients see and the ones that the model sees, where the configuration says `reshape`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tritonpy.config.dims import WILDCARD, dims_text
+from tritonpy.errors import Internal
+from tritonpy.types import Tensor
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+Dims = tuple[int, ...]
+
+
+class Reshape:
+    """Maps tensors of one direction; a tensor without `reshape` passes as it is, and no data is copied.
+
+    False where nothing is to be mapped. `table` maps a name to the dimensions before and after, both
+    without the batch dimension; build it with `of_inputs` or `of_outputs`.
+    """
+
+    def __init__(self, table: Mapping[str, tuple[Dims, Dims]], batched: bool) -> None:
+        self._table = table
+        self._skip = 1 if batched else 0
+
+    @classmethod
+    def of_inputs(cls, config: ModelConfig) -> Reshape:
+        """From what clients send to what the model takes."""
+        return cls(
+            {
+                tensor.name: (tuple(tensor.dims), tuple(tensor.reshape.shape))
+                for tensor in config.input
+                if tensor.HasField("reshape")
+            },
+            config.max_batch_size > 0,
+        )
+
+    @classmethod
+    def of_outputs(cls, config: ModelConfig) -> Reshape:
+        """From what the model gives to what clients get."""
+        return cls(
+            {
+                tensor.name: (tuple(tensor.reshape.shape), tuple(tensor.dims))
+                for tensor in config.output
+                if tensor.HasField("reshape")
+            },
+            config.max_batch_size > 0,
+        )
+
+    def __bool__(self) -> bool:
+        """Say whether any tensor has another shape on the other side."""
+        return bool(self._table)
+
+    def apply(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return `tensors` with the shapes of the other side, in the same order.
+
+        Raises Internal for a tensor that has not the shape that the configuration promises.
+        """
+        return [self._mapped(tensor) if tensor.name in self._table else tensor for tensor in tensors]
+
+    def _mapped(self, tensor: Tensor) -> Tensor:
+        before, after = self._table[tensor.name]
+        shape, skip, data = tensor.shape, self._skip, tensor.data
+        try:
+            mapped = shape[:skip] + reshaped(shape[skip:], before, after)
+            # BYTES is flat already; on another device the tensor's shape is what counts
+            if tensor.datatype != "BYTES" and isinstance(data, np.ndarray):
+                data = data.reshape(mapped)
+        except ValueError as error:
+            expected = dims_text((WILDCARD,) * skip + before)
+            raise Internal(
+                f"tensor '{tensor.name}' has shape {dims_text(shape)}, the configuration's reshape expects {expected}"
+            ) from error
+        return Tensor(tensor.name, tensor.datatype, mapped, data, tensor.device, tensor._offsets)
+
+
+def reshaped(shape: Dims, before: Dims, after: Dims) -> Dims:
+    """Return `after` with its dimensions of any size filled, in order, from those of `before` in `shape`."""
+    sizes = iter([size for size, dim in zip(shape, before, strict=True) if dim == WILDCARD])
+    return tuple([next(sizes) if dim == WILDCARD else dim for dim in after])

@@ -1,0 +1,8 @@
+"""Plugins: found through entry points, registered by hooks, imported when first needed."""
+
+from __future__ import annotations
+
+from tritonpy.plugins.manager import PluginInfo, PluginManager, make_plugin_manager
+from tritonpy.plugins.registration import Registration
+
+__all__ = ["PluginInfo", "PluginManager", "Registration", "make_plugin_manager"]

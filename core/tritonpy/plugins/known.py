@@ -1,0 +1,36 @@
+"""Which package brings a name that nobody registered: only used to say what to install."""
+
+from __future__ import annotations
+
+PACKAGES = {
+    "tritonpy_backends": {
+        "onnxruntime": "tritonpy-backend-onnx",
+        "pytorch": "tritonpy-backend-torch",
+        "tensorflow": "tritonpy-backend-tf",
+        "tensorrt": "tritonpy-backend-trt",
+        "openvino": "tritonpy-backend-openvino",
+        "python": "tritonpy-backend-python",
+    },
+    "tritonpy_schedulers": {
+        "dynamic": "tritonpy-batching-dynamic",
+        "sequence": "tritonpy-batching-sequence",
+        "ensemble": "tritonpy-ensemble",
+    },
+    "tritonpy_repositories": {
+        "s3": "tritonpy-repo-cloud[s3]",
+        "gs": "tritonpy-repo-cloud[gs]",
+        "as": "tritonpy-repo-cloud[as]",
+    },
+    "tritonpy_frontends": {
+        "http": "tritonpy-frontend-http",
+        "grpc": "tritonpy-frontend-grpc",
+        "metrics": "tritonpy-metrics-prometheus",
+    },
+    "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
+    "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum"},
+}
+
+
+def package_of(hook: str, name: str) -> str | None:
+    """Return the distribution that brings `name`, where the project knows one."""
+    return PACKAGES.get(hook, {}).get(name)

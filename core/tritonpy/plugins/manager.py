@@ -1,0 +1,183 @@
+"""Finds plugins, refuses the broken ones by name, and keeps who registered what."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import pluggy
+
+from tritonpy import hookspecs
+from tritonpy.api.version import API_VERSION
+from tritonpy.errors import PluginError
+from tritonpy.plugins.known import package_of
+from tritonpy.plugins.registration import Registration
+
+GROUP = "tritonpy"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """One installed plugin: its entry point, its distribution, and the names it registers by hook."""
+
+    name: str
+    distribution: str
+    version: str
+    hooks: Mapping[str, list[str]]
+
+
+class PluginManager:
+    """The plugins of one server. There is no global one: tests and embedders build their own."""
+
+    def __init__(self) -> None:
+        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        self._origins: dict[Any, tuple[str, str, str]] = {}
+        self._tables: dict[str, Mapping[str, Registration]] = {}
+
+    @property
+    def hook(self) -> Any:
+        """Calls the event hooks: `manager.hook.tritonpy_server_started(engine=engine)`."""
+        return self._pluggy.hook
+
+    def discover(self, disable: Collection[str] = ()) -> None:
+        """Load every installed plugin but those whose entry point or distribution is named in `disable`.
+
+        Raises PluginError, naming the distribution, for one that cannot be imported or is built for another API.
+        """
+        known = set()
+        for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+            distribution = entry.dist.name if entry.dist else entry.value
+            known |= {entry.name, distribution}
+            if entry.name not in disable and distribution not in disable:
+                self.register(
+                    _import(entry, distribution), entry.name, distribution, entry.dist.version if entry.dist else ""
+                )
+        for name in disable:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f", did you mean '{near[0]}'?" if near else f", installed are: {', '.join(sorted(known))}"
+                raise PluginError(f"plugins: disable: no plugin '{name}' is installed{hint}")
+        self.check()
+
+    def register(self, plugin: Any, name: str, distribution: str = "", version: str = "") -> None:
+        """Add `plugin`, a module or object with hook implementations."""
+        distribution = distribution or name
+        _check_api_version(plugin, distribution)
+        self._pluggy.register(plugin, name)
+        self._origins[id(plugin)] = (name, distribution, version)
+        self._tables.clear()
+
+    def check(self) -> None:
+        """Raise PluginError for hook implementations that no hook is called like, and for duplicate names."""
+        try:
+            self._pluggy.check_pending()
+        except pluggy.PluginValidationError as error:
+            raise PluginError(_misspelled(error, self._origins)) from error
+        for hook in hookspecs.registration_hooks():
+            self.table(hook)
+
+    def table(self, hook: str) -> Mapping[str, Registration]:
+        """Return what every plugin registered under `hook`, by name.
+
+        Raises PluginError where two plugins register one name, naming both.
+        """
+        if hook not in self._tables:
+            self._tables[hook] = self._collect(hook)
+        return self._tables[hook]
+
+    def get(self, hook: str, name: str, what: str) -> Registration:
+        """Return the registration of `name`; `what` says in words what is looked for.
+
+        Raises PluginError that names the package to install, or the nearest name.
+        """
+        table = self.table(hook)
+        if name in table:
+            return table[name]
+        package = package_of(hook, name)
+        if package is not None:
+            raise PluginError(f"no plugin provides {what} '{name}': pip install {package}")
+        near = difflib.get_close_matches(name, table, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"installed are: {', '.join(sorted(table)) or 'none'}"
+        raise PluginError(f"no plugin provides {what} '{name}', {hint}")
+
+    def plugins(self) -> list[PluginInfo]:
+        """List the registered plugins with the names each one provides."""
+        result = []
+        for plugin in self._pluggy.get_plugins():
+            name, distribution, version = self._origins[id(plugin)]
+            hooks: dict[str, list[str]] = {}
+            for caller in self._pluggy.get_hookcallers(plugin) or []:
+                hooks[caller.name] = [entry.name for entry in self._registrations(caller.name, plugin)]
+            result.append(PluginInfo(name, distribution, version, hooks))
+        return sorted(result, key=lambda info: (info.distribution, info.name))
+
+    def _registrations(self, hook: str, plugin: Any) -> list[Registration]:
+        if hook not in hookspecs.registration_hooks():
+            return []
+        _, distribution, version = self._origins[id(plugin)]
+        return [
+            Registration(hook, name, target, distribution, version)
+            for implementation in getattr(self._pluggy.hook, hook).get_hookimpls()
+            if implementation.plugin is plugin
+            for name, target in implementation.function().items()
+        ]
+
+    def _collect(self, hook: str) -> Mapping[str, Registration]:
+        table: dict[str, Registration] = {}
+        for implementation in getattr(self._pluggy.hook, hook).get_hookimpls():
+            for entry in self._registrations(hook, implementation.plugin):
+                if entry.name in table:
+                    raise PluginError(
+                        f"{hook}: the name '{entry.name}' is registered by {table[entry.name].owner} and by {entry.owner}; "
+                        "uninstall one, or disable it under 'plugins: disable:'"
+                    )
+                table[entry.name] = entry
+        return table
+
+
+def make_plugin_manager(discover: bool = True, disable: Collection[str] = ()) -> PluginManager:
+    """Return a plugin manager; tests pass `discover=False` and register what they need."""
+    manager = PluginManager()
+    if os.environ.get("TRITONPY_TRACE_HOOKS") == "1":
+        manager._pluggy.trace.root.setwriter(sys.stderr.write)
+        manager._pluggy.enable_tracing()
+    if discover:
+        manager.discover(disable)
+    return manager
+
+
+def _import(entry: EntryPoint, distribution: str) -> Any:
+    try:
+        return entry.load()
+    except Exception as error:
+        raise PluginError(
+            f"plugin '{entry.name}' of {distribution} cannot be imported: {type(error).__name__}: {error}. "
+            f"Repair it, or start without it: 'plugins: {{disable: [{entry.name}]}}' in server.yaml."
+        ) from error
+
+
+def _check_api_version(plugin: Any, distribution: str) -> None:
+    built_for = getattr(plugin, "TRITONPY_API_VERSION", API_VERSION)
+    if built_for[0] != API_VERSION[0] or built_for[1] > API_VERSION[1]:
+        wanted, have = (".".join(map(str, version)) for version in (built_for, API_VERSION))
+        raise PluginError(
+            f"{distribution} is built for version {wanted} of the plugin interface, this server has {have}: "
+            f"install a version of {distribution} that fits"
+        )
+
+
+def _misspelled(error: pluggy.PluginValidationError, origins: Mapping[Any, tuple[str, str, str]]) -> str:
+    names = [name for name in vars(hookspecs) if name.startswith("tritonpy_")]
+    owner = origins[id(error.plugin)][1]
+    wrong = [name for name in dir(error.plugin) if name.startswith("tritonpy_") and name not in names]
+    hints = []
+    for name in wrong:
+        near = difflib.get_close_matches(name, names, 1)
+        hints.append(f"'{name}'" + (f" (did you mean '{near[0]}'?)" if near else ""))
+    return f"{owner} implements a hook that does not exist: {', '.join(hints) or error}"

@@ -1,0 +1,37 @@
+"""One name that a plugin registered, and the class behind it."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from tritonpy.errors import PluginError
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """`target` is a class, or "module:Class" that is imported when somebody needs it; `owner` is the distribution."""
+
+    hook: str
+    name: str
+    target: type | str
+    owner: str
+    version: str
+
+    def load(self) -> Any:
+        """Return the class. Raises PluginError naming the owner when it cannot be imported."""
+        if not isinstance(self.target, str):
+            return self.target
+        module, _, attribute = self.target.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except ImportError as error:
+            raise PluginError(
+                f"plugin '{self.name}' of {self.owner} cannot be imported: {error}. "
+                f"Reinstall it (pip install --force-reinstall {self.owner}) or disable it under 'plugins: disable:'."
+            ) from error
+        except AttributeError as error:
+            raise PluginError(
+                f"plugin '{self.name}' of {self.owner} names '{self.target}', which does not exist"
+            ) from error

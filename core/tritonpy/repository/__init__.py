@@ -1,0 +1,1 @@
+"""Model repositories: which models there are, which versions load, and what state each is in."""

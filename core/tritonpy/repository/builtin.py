@@ -1,0 +1,12 @@
+"""The core's own plugin: local repositories. It enters by the same entry point as a stranger's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tritonpy.hookspecs import hookimpl
+
+
+@hookimpl
+def tritonpy_repositories() -> Mapping[str, str]:
+    return {"file": "tritonpy.repository.local:LocalRepository"}

@@ -1,0 +1,35 @@
+"""The load request's own files: a temporary model folder that hides the one on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from tritonpy.errors import InvalidArgument
+
+
+def write_override(name: str, files: Mapping[str, bytes]) -> tempfile.TemporaryDirectory[str]:
+    """Write `files` ("file:<version>/<path>" -> content) into a new folder; the caller cleans it up.
+
+    Raises InvalidArgument for a path that leaves the folder or does not lie in a version's folder.
+    """
+    folder = tempfile.TemporaryDirectory(prefix=f"tritonpy-{PurePosixPath(name).name}-")
+    try:
+        for key, content in files.items():
+            target = Path(folder.name) / _relative(key)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return folder
+
+
+def _relative(key: str) -> PurePosixPath:
+    path = PurePosixPath(key.removeprefix("file:"))
+    if path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+        raise InvalidArgument(
+            f"load parameter '{key}' must name a file in a version folder, such as 'file:1/model.onnx'"
+        )
+    return path

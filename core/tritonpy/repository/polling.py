@@ -1,0 +1,44 @@
+"""Poll mode: looks at the repositories again and again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from tritonpy.errors import TritonError
+
+log = logging.getLogger("tritonpy.repository")
+
+
+class Polling:
+    """Calls `poll` every `interval_s` on a thread of its own; a repository that cannot be read is logged once and what serves goes on."""
+
+    def __init__(self, poll: Callable[[], None], interval_s: float) -> None:
+        self._poll = poll
+        self._interval_s = interval_s
+        self._stopped = threading.Event()
+        self._last_error = ""
+        self._thread = threading.Thread(target=self._run, name="poll", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, after the poll that runs."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._interval_s):
+            try:
+                self._poll()
+                self._last_error = ""
+            except TritonError as error:
+                if error.message != self._last_error:
+                    log.error("%s; what is loaded goes on serving", error.message)
+                self._last_error = error.message
+            except Exception:
+                log.exception("polling the model repositories failed")

@@ -1,0 +1,1 @@
+"""What runs a model's instances."""

@@ -1,0 +1,169 @@
+"""Brings requests and instances of one model together: the lock, the scheduler, and who waits for what."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from tritonpy.api.scheduler import Scheduler
+from tritonpy.clock import now_ns
+from tritonpy.runners.slot import Slot
+from tritonpy.runners.timer import Timer
+from tritonpy.types import Batch, InferRequest
+
+# Answers given while the lock is held wait until it is free: a sink is never called under a model's lock.
+Flush = Callable[[], None]
+
+
+class Dispatcher:
+    """The shell round a scheduler. Every call of the scheduler is made here, under `lock`.
+
+    The lock is re-entrant because a scheduler may answer a request that it drops from inside any of its methods.
+    """
+
+    def __init__(self, timer: Timer) -> None:
+        self.lock = threading.RLock()
+        self.waiting = 0  # requests enqueued and not taken
+        self.flush: Flush = _nothing
+        self._timer = timer
+        self._idle: list[Slot] = []
+        self._closed = False
+        self._bounded = False
+        self._armed_ns = 0
+        self._scheduler: Scheduler
+
+    def attach(self, scheduler: Scheduler) -> None:
+        """Take the scheduler; done once, before the first request."""
+        self._scheduler = scheduler
+        # Resolved once: most schedulers have nothing that expires and do not care about releases.
+        self._expires = type(scheduler).expire is not Scheduler.expire
+        self._wants_releases = type(scheduler).released is not Scheduler.released
+        self._has_instances = scheduler.uses_instances
+
+    def enqueue(self, request: InferRequest) -> None:
+        """Hand `request` to the scheduler and ring an idle instance; the lock is held by the caller."""
+        self._scheduler.enqueue(request)
+        if not self._has_instances:
+            return
+        self.waiting += 1
+        if self._expires:
+            self._expire(request.queued_ns)
+        if self._idle:
+            self._ring(request.queued_ns)
+
+    def wait_ready(self, slot: Slot) -> bool:
+        """Park the calling thread until the scheduler has a batch for `slot`; False when the model is closed."""
+        while True:
+            with self.lock:
+                if self._closed:
+                    return False
+                ready = self._scheduler.ready(slot.index, now_ns()) if slot.room() > 0 else False
+                if ready is True:
+                    return True
+                slot.until_ns = 0 if ready is False else ready
+                slot.idle = True
+                self._idle.append(slot)
+            self._park(slot)
+
+    def take(self, slot: Slot, limit: int) -> Batch | None:
+        """Cut a batch of at most `limit` requests for `slot`, if the scheduler still has one."""
+        with self.lock:
+            now = now_ns()
+            limit = min(limit, slot.room())
+            batch = None
+            if limit > 0 and self._scheduler.ready(slot.index, now) is True:
+                batch = self._scheduler.take(slot.index, now, limit)
+            if batch is not None:
+                slot.open += len(batch.requests)
+                self.waiting -= len(batch.requests)
+                batch.instance = slot
+                batch.start_ns = now
+                for request in batch.requests:
+                    request.batch = batch
+            if self._idle:
+                self._ring(now)
+        self.flush()
+        return batch
+
+    def cancel(self, request: InferRequest) -> None:
+        """Let the scheduler drop `request` if it still waits."""
+        with self.lock:
+            if not request.answered and request.batch is None:
+                self._scheduler.cancel(request)
+        self.flush()
+
+    def left(self, request: InferRequest, reschedule: bool) -> None:
+        """Take note that `request` left its instance; the lock is held by the caller."""
+        if request.batch is not None:
+            request.batch.instance.open -= 1
+        elif self._has_instances:
+            self.waiting -= 1
+        if reschedule:
+            request.batch = None
+            self.waiting += 1
+        if self._wants_releases or reschedule:
+            self._scheduler.released(request, reschedule)
+        if self._idle and (self._bounded or self._wants_releases):
+            self._ring(now_ns())
+
+    def bound(self) -> None:
+        """Take note that some instance bounds what it holds: each answer may make room for a batch."""
+        self._bounded = True
+
+    def wake(self) -> None:
+        """Ask the scheduler again, because something of its own changed."""
+        with self.lock:
+            self._ring(now_ns())
+
+    def close(self) -> None:
+        """Send every instance's thread home."""
+        with self.lock:
+            self._closed = True
+            for slot in self._idle:
+                slot.idle = False
+                slot.bell.release()
+            self._idle.clear()
+
+    def _ring(self, now: int) -> None:
+        # Rings at most one instance: when it has taken its batch, it rings the next one.
+        for slot in self._idle:
+            if slot.room() <= 0:
+                continue
+            ready = self._scheduler.ready(slot.index, now)
+            if ready is False or (ready is not True and 0 < slot.until_ns <= ready):
+                continue
+            self._idle.remove(slot)
+            slot.idle = False
+            slot.bell.release()
+            return
+
+    def _park(self, slot: Slot) -> None:
+        if slot.until_ns == 0:
+            slot.bell.acquire()
+            return
+        wait_ns = slot.until_ns - now_ns()
+        if slot.bell.acquire(timeout=max(wait_ns, 0) / 1e9):
+            return
+        with self.lock:
+            if slot.idle:
+                slot.idle = False
+                self._idle.remove(slot)
+                return
+        slot.bell.acquire()  # rung between the time-out and the lock: take the ring, it must not wake a later wait
+
+    def _expire(self, now: int) -> None:
+        due = self._scheduler.expire(now)
+        if due is not None and (self._armed_ns == 0 or due < self._armed_ns):
+            self._armed_ns = due
+            self._timer.at(due, self._tick)
+
+    def _tick(self) -> None:
+        with self.lock:
+            self._armed_ns = 0
+            if not self._closed:
+                self._expire(now_ns())
+        self.flush()
+
+
+def _nothing() -> None:
+    """Nothing waits to be sent."""

@@ -1,0 +1,219 @@
+"""Puts a server together from its configuration, and runs it from start to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+from tritonpy.api.engine import ServerMetadata
+from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.api.observer import Observer
+from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
+from tritonpy.api.repo_agent import RepoAgent
+from tritonpy.api.repository import Repository, RepositoryContext
+from tritonpy.api.version import SERVER_VERSION
+from tritonpy.config.server import ServerConfig, decode_options
+from tritonpy.devices import visible_gpus
+from tritonpy.engine.lifecycle import ServerState
+from tritonpy.engine.local import EXTENSIONS, LocalEngine
+from tritonpy.errors import StartupError, TritonError
+from tritonpy.interpreter import prepare_interpreter, settle_interpreter
+from tritonpy.model.loaded import LoadedModel
+from tritonpy.plugins import PluginManager, make_plugin_manager
+from tritonpy.plugins.backends import Backends
+from tritonpy.repository.loader import ModelLoader, Surroundings
+from tritonpy.repository.manager import ModelEvents, RepositoryManager
+from tritonpy.repository.polling import Polling
+from tritonpy.repository.report import table_of
+from tritonpy.repository.table import ModelTable
+from tritonpy.runners.timer import Timer
+
+log = logging.getLogger("tritonpy.server")
+
+
+class Server:
+    """A server that is put together and not started. It installs no signal handler and creates no event loop.
+
+    `start`, `drain` and `stop` are called in this order on one event loop, which belongs to the host: the command line, or an
+    embedding transport. `failures` names, after `start`, the models that did not load and why.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        plugins: PluginManager,
+        engine: LocalEngine,
+        repository: RepositoryManager,
+        frontends: dict[str, Frontend],
+        observers: Sequence[Observer],
+        timer: Timer,
+    ) -> None:
+        self.config = config
+        self.plugins = plugins
+        self.engine = engine
+        self.frontends = frontends
+        self.failures: dict[str, TritonError] = {}
+        self._repository = repository
+        self._observers = observers
+        self._timer = timer
+        self._polling = Polling(repository.poll, config.control.interval_s)
+        self._started: list[Frontend] = []
+
+    async def start(self) -> None:
+        """Listen, load the models, and become ready.
+
+        The ports are taken first, so that a taken one is found at once; until the models are loaded the server answers health requests and
+        refuses others as not ready. Raises StartupError for a taken port, an unreadable repository, or (unless `exit_on_error` is false) a model that
+        failed to load; then call `stop`.
+        """
+        prepare_interpreter()
+        loading = asyncio.get_running_loop().run_in_executor(None, self._load_models)
+        try:
+            for name, frontend in self.frontends.items():
+                await frontend.start(self.engine)
+                self._started.append(frontend)
+                log.info("%s listens on %s", name, frontend.address())
+        finally:
+            self.failures = await loading
+        if self.failures and self.config.exit_on_error:
+            raise StartupError(
+                f"failed to load all models: {', '.join(sorted(self.failures))}. Repair or remove them, "
+                "or serve what does load with --exit-on-error=false."
+            )
+        settle_interpreter()
+        self.engine.state = ServerState.READY
+        if self.config.control.mode == "poll":
+            self._polling.start()
+        self.plugins.hook.tritonpy_server_started(engine=self.engine)
+
+    async def drain(self, timeout_s: float | None = None) -> bool:
+        """Refuse new requests and wait until the live ones are answered; False when `timeout_s` passed before."""
+        self.plugins.hook.tritonpy_server_stopping(engine=self.engine)
+        self.engine.state = ServerState.EXITING
+        timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.gather(*(frontend.drain() for frontend in self._started))
+        except TimeoutError:
+            log.warning("some connections were still busy after %.1f s", timeout_s)
+        await asyncio.to_thread(self._polling.stop)
+        return await asyncio.to_thread(self._repository.stop, max(deadline - loop.time(), 0))
+
+    async def stop(self) -> None:
+        """Close every port and free everything; safe after a failed `start`."""
+        self.engine.state = ServerState.EXITING
+        await asyncio.to_thread(self._polling.stop)
+        await asyncio.gather(*(frontend.stop() for frontend in self._started), return_exceptions=True)
+        await asyncio.to_thread(self._repository.stop, 0)
+        await asyncio.to_thread(self._timer.stop)
+        self._repository.close()
+        for observer in self._observers:
+            observer.close()
+
+    def _load_models(self) -> dict[str, TritonError]:
+        control = self.config.control
+        names = None if control.mode != "explicit" or control.load == ["*"] else control.load
+        try:
+            failures = self._repository.load_all(names)
+            index = self._repository.index(ready=False)
+        except TritonError as error:
+            raise StartupError(error.message) from error
+        if index:
+            log.info("models:", extra={"table": table_of(index)})
+        else:
+            urls = ", ".join(repository.url for repository in self.config.repositories)
+            log.warning(
+                "no models in %s: a model is a folder with a version folder in it, such as digits/1/model.onnx", urls
+            )
+        return failures
+
+
+def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: RateLimiter | None = None) -> Server:
+    """Return a server made of what `config` names; nothing runs yet.
+
+    Raises StartupError (PluginError, InvalidServerConfig) for a plugin that is missing and for options that are wrong, all of
+    one plugin's at once.
+    """
+    plugins = plugins or make_plugin_manager(disable=config.plugins.disable)
+    table, timer = ModelTable(), Timer()
+    control = config.control
+    metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
+    engine = LocalEngine(table, metadata, control.mode == "explicit", config.strict_readiness)
+    observers = _observers(config, plugins)
+    backends = Backends(plugins, config.backends, config.backend_defaults)
+    backends.check_options()
+    surroundings = Surroundings(
+        plugins=plugins,
+        backends=backends,
+        engine=engine,
+        timer=timer,
+        limiter=limiter or NoRateLimiter(),
+        observers=observers,
+        agents=lambda name: _agent(config, plugins, name),
+        gpus=visible_gpus(),
+        auto_complete=not config.disable_auto_complete,
+        config_name=config.model_config_name,
+    )
+    repository = RepositoryManager(
+        _repositories(config, plugins),
+        table,
+        ModelLoader(surroundings),
+        _events(plugins),
+        control.threads,
+        control.retries,
+    )
+    engine.attach(repository)
+    return Server(config, plugins, engine, repository, _frontends(config, plugins), observers, timer)
+
+
+def _events(plugins: PluginManager) -> ModelEvents:
+    def loaded(model: LoadedModel) -> None:
+        plugins.hook.tritonpy_model_loaded(name=model.name, version=model.version, config=model.config)
+
+    def unloaded(model: LoadedModel) -> None:
+        plugins.hook.tritonpy_model_unloaded(name=model.name, version=model.version, config=model.config)
+
+    return ModelEvents(loaded, unloaded)
+
+
+def _frontends(config: ServerConfig, plugins: PluginManager) -> dict[str, Frontend]:
+    frontends: dict[str, Frontend] = {}
+    for name, raw in config.enabled_frontends(plugins.table("tritonpy_frontends")).items():
+        kind = plugins.get("tritonpy_frontends", name, "frontend").load()
+        options = decode_options(kind.Options, raw, f"frontends.{name}")
+        frontends[name] = kind(options, FrontendContext(config.host, logging.getLogger(f"tritonpy.{name}")))
+    return frontends
+
+
+def _observers(config: ServerConfig, plugins: PluginManager) -> list[Observer]:
+    observers: list[Observer] = []
+    for name, raw in config.observers.items():
+        kind = plugins.get("tritonpy_observers", name, "observer").load()
+        observers.append(kind(decode_options(kind.Options, raw, f"observers.{name}")))
+    return observers
+
+
+def _repositories(config: ServerConfig, plugins: PluginManager) -> list[Repository]:
+    cache = Path(tempfile.gettempdir()) / "tritonpy"
+    repositories: list[Repository] = []
+    for settings in config.repositories:
+        scheme = urlparse(settings.url).scheme if "://" in settings.url else "file"
+        kind = plugins.get("tritonpy_repositories", scheme, "model repository").load()
+        options = decode_options(
+            kind.Options, config.repository_options.get(scheme, {}), f"repository_options.{scheme}"
+        )
+        repositories.append(kind(options, RepositoryContext(settings.url, cache)))
+    return repositories
+
+
+def _agent(config: ServerConfig, plugins: PluginManager, name: str) -> RepoAgent:
+    kind: Any = plugins.get("tritonpy_repo_agents", name, "repository agent").load()
+    agent: RepoAgent = kind(decode_options(kind.Options, config.repo_agents.get(name, {}), f"repo_agents.{name}"))
+    return agent

@@ -1,0 +1,132 @@
+"""Helpers for the tests of plugins: contract tests, toy engine, harnesses, an in-process client and server.
+
+The whole test of a backend `Doubler` in the module `my_plugin`:
+
+    import my_plugin
+    from tritonpy.testing import BackendContract, InferInput, InProcessClient, running_server
+
+    CONFIG = '''
+        backend: "doubler" max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    '''
+
+    class TestDoubler(BackendContract):
+        plugin_class = my_plugin.Doubler
+        plugin = my_plugin
+        name = "doubler"
+        config = CONFIG
+
+    def test_it_doubles(model_repository):                      # the fixture comes with the installed package
+        model_repository.add("twice", config=CONFIG)
+        server_yaml = {"repositories": [{"url": str(model_repository.path)}], "frontends": {"http": False, "grpc": False, "metrics": False}}
+        with running_server(server_yaml) as server:
+            data = np.ones((1, 4), np.float32)
+            result = InProcessClient(server).infer("twice", [InferInput("IN", [1, 4], "FP32").set_data_from_numpy(data)])
+            assert (result.as_numpy("OUT") == 2).all()
+
+There is one contract per kind of plugin; its docstring says what it needs. A contract's class is not collected by itself, only what is
+derived from it under a name that pytest collects.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tritonpy.testing.backend_harness import BackendHarness
+    from tritonpy.testing.client.exception import InferenceServerException
+    from tritonpy.testing.client.in_process_client import InProcessClient
+    from tritonpy.testing.client.infer_input import InferInput
+    from tritonpy.testing.client.infer_result import InferResult
+    from tritonpy.testing.client.requested_output import InferRequestedOutput
+    from tritonpy.testing.contracts.authenticator import AuthenticatorContract
+    from tritonpy.testing.contracts.backend import BackendContract
+    from tritonpy.testing.contracts.batch_policy import BatchPolicyContract
+    from tritonpy.testing.contracts.cache import CacheContract
+    from tritonpy.testing.contracts.command import CommandContract
+    from tritonpy.testing.contracts.engine import EngineContract
+    from tritonpy.testing.contracts.frontend import FrontendContract
+    from tritonpy.testing.contracts.observer import ObserverContract
+    from tritonpy.testing.contracts.rate_limiter import RateLimiterContract
+    from tritonpy.testing.contracts.repo_agent import RepoAgentContract
+    from tritonpy.testing.contracts.repository import RepositoryContract
+    from tritonpy.testing.contracts.scheduler import SchedulerContract
+    from tritonpy.testing.model_repository import ModelRepository
+    from tritonpy.testing.parse import model_config
+    from tritonpy.testing.random_inputs import random_inputs
+    from tritonpy.testing.running_server import RunningServer, running_server
+    from tritonpy.testing.scheduler_harness import SchedulerHarness
+    from tritonpy.testing.toy_engine import ToyEngine
+    from tritonpy.testing.toy_models import ToyModel, toy_models
+    from tritonpy.testing.witness import Witness
+
+# pytest loads this package in every test run of an environment that has it: each module is imported when it is first asked for.
+_MODULES = {
+    "AuthenticatorContract": "contracts.authenticator",
+    "BackendContract": "contracts.backend",
+    "BackendHarness": "backend_harness",
+    "BatchPolicyContract": "contracts.batch_policy",
+    "CacheContract": "contracts.cache",
+    "CommandContract": "contracts.command",
+    "EngineContract": "contracts.engine",
+    "FrontendContract": "contracts.frontend",
+    "InProcessClient": "client.in_process_client",
+    "InferInput": "client.infer_input",
+    "InferRequestedOutput": "client.requested_output",
+    "InferResult": "client.infer_result",
+    "InferenceServerException": "client.exception",
+    "ModelRepository": "model_repository",
+    "ObserverContract": "contracts.observer",
+    "RateLimiterContract": "contracts.rate_limiter",
+    "RepoAgentContract": "contracts.repo_agent",
+    "RepositoryContract": "contracts.repository",
+    "RunningServer": "running_server",
+    "SchedulerContract": "contracts.scheduler",
+    "SchedulerHarness": "scheduler_harness",
+    "ToyEngine": "toy_engine",
+    "ToyModel": "toy_models",
+    "Witness": "witness",
+    "model_config": "parse",
+    "random_inputs": "random_inputs",
+    "running_server": "running_server",
+    "toy_models": "toy_models",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+__all__ = [
+    "AuthenticatorContract",
+    "BackendContract",
+    "BackendHarness",
+    "BatchPolicyContract",
+    "CacheContract",
+    "CommandContract",
+    "EngineContract",
+    "FrontendContract",
+    "InProcessClient",
+    "InferInput",
+    "InferRequestedOutput",
+    "InferResult",
+    "InferenceServerException",
+    "ModelRepository",
+    "ObserverContract",
+    "RateLimiterContract",
+    "RepoAgentContract",
+    "RepositoryContract",
+    "RunningServer",
+    "SchedulerContract",
+    "SchedulerHarness",
+    "ToyEngine",
+    "ToyModel",
+    "Witness",
+    "model_config",
+    "random_inputs",
+    "running_server",
+    "toy_models",
+]

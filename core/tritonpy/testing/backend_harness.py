@@ -1,0 +1,100 @@
+"""Runs a backend without a server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.engine import Engine
+from tritonpy.clock import now_ns
+from tritonpy.config.complete import merge_auto_complete
+from tritonpy.config.normalize import normalize
+from tritonpy.config.server import decode_options
+from tritonpy.errors import Internal, TritonError
+from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy.testing.witness import Witness
+from tritonpy.types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, OutputSpec, Tensor
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+Array = npt.NDArray[Any]
+
+
+class BackendHarness:
+    """One model version with one instance, executed as a server does: on the instance's own thread, one batch at a time.
+
+    A context manager: entering loads the model from `folder`/1, leaving closes and unloads it. `witness` sees the answers.
+    """
+
+    def __init__(
+        self, backend: type[Backend], config: ModelConfig, folder: Path,
+        options: Mapping[str, Any] | None = None, engine: Engine | None = None,
+    ) -> None:  # fmt: skip
+        self.backend = backend
+        self.witness = Witness()
+        self._exits = ExitStack()
+        (folder / "1").mkdir(parents=True, exist_ok=True)
+        self.model = ModelContext(
+            name=config.name or folder.name, version=1, config=config, directory=folder, path=folder / "1",
+            parameters={key: value.string_value for key, value in config.parameters.items()},
+            output_types={}, options=decode_options(backend.Options, options or {}, "options"),
+            engine=engine or self._exits.enter_context(ToyEngine()),
+            log=logging.LoggerAdapter(logging.getLogger("tritonpy.testing")),
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.push(self._exits.pop_all())
+            model = self.model
+            model.config = normalize(merge_auto_complete(model.config, self.backend.auto_complete(model)))
+            model.output_types = {item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output}
+            model.shared = self.backend.load(model)
+            stack.callback(self.backend.unload, model.shared)
+            thread = stack.enter_context(ThreadPoolExecutor(1, f"{model.name}_0"))
+            self._context = InstanceContext(f"{model.name}_0", "CPU", 0, 0)
+            instance = thread.submit(self.backend, model, self._context).result()
+            stack.callback(lambda: thread.submit(instance.close).result())
+            self.instance, self._thread = instance, thread
+            self._exits = stack.pop_all()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._exits.close()
+
+    def request(self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None) -> InferRequest:
+        """Return a request of `inputs` that asks for `outputs` (None: all)."""
+        tensors = {name: Tensor.from_numpy(name, array) for name, array in inputs.items()}
+        rows = next((len(array) for array in inputs.values()), 1) if self.model.config.max_batch_size > 0 else 1
+        wanted = None if outputs is None else {name: OutputSpec(name) for name in outputs}
+        return InferRequest(
+            self.model.name, tensors, self.witness.sink, 1, outputs=wanted, owner=self.witness, batch_size=rows,
+            accepts_decoupled=self.model.config.model_transaction_policy.decoupled,
+        )  # fmt: skip
+
+    def execute(self, *requests: InferRequest) -> list[list[InferResponse]]:
+        """Run `requests` as one batch; return the answers of each once all have their final one.
+
+        What `execute` raises answers the requests that have no final answer yet. Raises AssertionError for a request without one.
+        """
+        self._thread.submit(self._run, list(requests)).result()
+        answers = self.witness.wait(*requests)
+        self.witness.check(*requests)
+        return answers
+
+    def _run(self, requests: list[InferRequest]) -> None:
+        batch = Batch(requests, model=self.model, instance=self._context, start_ns=now_ns())
+        for request in requests:
+            request.batch = batch
+        try:
+            self.instance.execute(batch)
+        except Exception as error:
+            failure = error if isinstance(error, TritonError) else Internal(str(error))
+            for request in requests:
+                if not request.answered:
+                    request.respond(InferResponse.failed(request, failure))

@@ -1,0 +1,180 @@
+"""The client itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from tritonpy.api.engine import Engine
+from tritonpy.clock import now_ns
+from tritonpy.config.config_dict import config_to_dict
+from tritonpy.errors import TritonError
+from tritonpy.testing.client.calls import Callback, InferAsyncRequest, Stream
+from tritonpy.testing.client.exception import InferenceServerException
+from tritonpy.testing.client.infer_input import tensor_of
+from tritonpy.testing.client.infer_result import InferResult
+from tritonpy.testing.client.requested_output import spec_of
+from tritonpy.types import NO_PARAMETERS, InferRequest, ParameterValue, SequenceInfo, Sink
+
+T = TypeVar("T")
+
+
+class InProcessClient:
+    """Talks to an engine, or to a server that has one, without sockets; safe to share between threads.
+
+    Methods, arguments and results are those of tritonclient.http; streams are those of tritonclient.grpc. `inputs` and `outputs` may be this
+    package's or either tritonclient's. Errors are InferenceServerException.
+    """
+
+    def __init__(self, engine_or_server: Any) -> None:
+        is_engine = isinstance(engine_or_server, Engine)
+        self._engine: Engine = engine_or_server if is_engine else engine_or_server.engine
+        self._stream: Stream | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the stream, if there is one."""
+        self.stop_stream()
+
+    def is_server_live(self) -> bool:
+        """Say whether the server runs."""
+        return self._engine.is_live()
+
+    def is_server_ready(self) -> bool:
+        """Say whether the server serves."""
+        return self._engine.is_ready()
+
+    def is_model_ready(self, model_name: str, model_version: str = "") -> bool:
+        """Say whether the model serves; False for an unknown one."""
+        try:
+            return self._engine.is_model_ready(model_name, _version(model_version))
+        except TritonError:
+            return False
+
+    def get_server_metadata(self) -> dict[str, Any]:
+        """Return name, version and extensions."""
+        return self._builtins(self._engine.server_metadata)
+
+    def get_model_metadata(self, model_name: str, model_version: str = "") -> dict[str, Any]:
+        """Return name, versions, platform, inputs and outputs."""
+        return self._builtins(lambda: self._engine.model_metadata(model_name, _version(model_version)))
+
+    def get_model_config(self, model_name: str, model_version: str = "") -> dict[str, Any]:
+        """Return the completed configuration."""
+        return config_to_dict(_ask(lambda: self._engine.model_config(model_name, _version(model_version))))
+
+    def get_model_repository_index(self) -> list[dict[str, Any]]:
+        """Return one entry per model version: name, version, state, reason."""
+        index: list[dict[str, Any]] = self._builtins(self._engine.repository_index)
+        return index
+
+    def get_inference_statistics(self, model_name: str = "", model_version: str = "") -> dict[str, Any]:
+        """Return `{"model_stats": […]}` of one model, or of all."""
+        return {"model_stats": self._builtins(lambda: self._engine.statistics(model_name, _version(model_version)))}
+
+    def load_model(self, model_name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        """Load or reload; returns when the model serves."""
+        _ask(lambda: self._engine.load_model(model_name, config, files))
+
+    def unload_model(self, model_name: str, unload_dependents: bool = False) -> None:
+        """Start to unload."""
+        _ask(lambda: self._engine.unload_model(model_name, unload_dependents))
+
+    def infer(
+        self, model_name: str, inputs: Sequence[Any], *, client_timeout: float | None = None, **fields: Any
+    ) -> InferResult:
+        """Return the model's one answer; `fields` are those of `async_infer`.
+
+        After `client_timeout` seconds the request is cancelled and InferenceServerException raised.
+        """
+        call = self.async_infer(model_name, inputs, **fields)
+        if not call.wait(client_timeout):
+            call.cancel()
+            raise InferenceServerException("Deadline Exceeded", "DEADLINE_EXCEEDED")
+        return call.get_result()
+
+    def async_infer(
+        self, model_name: str, inputs: Sequence[Any], callback: Callback | None = None, **fields: Any
+    ) -> InferAsyncRequest:
+        """Start an inference; with `callback`, `callback(result, error)` is called with the answer.
+
+        `fields`: model_version, outputs, request_id, sequence_id, sequence_start, sequence_end, priority, timeout (us), headers, parameters.
+        """
+        call = InferAsyncRequest(callback)
+        call.send(self._engine, _request(call, model_name, inputs, **fields))
+        return call
+
+    def start_stream(self, callback: Callback) -> None:
+        """Open the stream; `callback(result, error)` is called with each answer, one of the two being None."""
+        if self._stream is not None:
+            raise InferenceServerException("a stream is open already: a client has one at a time")
+        self._stream = Stream(callback)
+
+    def async_stream_infer(
+        self, model_name: str, inputs: Sequence[Any], *, enable_empty_final_response: bool = False, **fields: Any
+    ) -> None:
+        """Send a request on the stream; decoupled models may answer any number of times. `fields` are those of `async_infer`."""
+        if self._stream is None:
+            raise InferenceServerException("no stream is open: call start_stream() first")
+        request = _request(self._stream, model_name, inputs, **fields)
+        request.accepts_decoupled = True
+        request.tag = enable_empty_final_response
+        self._stream.send(self._engine, request)
+
+    def stop_stream(self, cancel_requests: bool = False) -> None:
+        """Wait for the answers of the stream's requests, or cancel them, and close it."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.stop(cancel_requests)
+
+    def _builtins(self, question: Callable[[], Any]) -> Any:
+        return msgspec.to_builtins(_ask(question))
+
+
+def _request(
+    sink: Sink, model_name: str, inputs: Sequence[Any], *,
+    model_version: str = "", outputs: Sequence[Any] | None = None, request_id: str = "", sequence_id: int | str = 0,
+    sequence_start: bool = False, sequence_end: bool = False, priority: int = 0, timeout: int | None = None,
+    headers: Mapping[str, str] | None = None, parameters: Mapping[str, ParameterValue] | None = None,
+) -> InferRequest:  # fmt: skip
+    specs = None if outputs is None else [spec_of(item) for item in outputs]
+    return InferRequest(
+        model_name,
+        {tensor.name: tensor for tensor in map(tensor_of, inputs)},
+        sink,
+        _version(model_version),
+        request_id,
+        None if specs is None else {spec.name: spec for spec in specs},
+        parameters or NO_PARAMETERS,
+        priority,
+        timeout or 0,
+        sequence=SequenceInfo(sequence_id, sequence_start, sequence_end) if sequence_id else None,
+        classifies=any(spec.classification for spec in specs or ()),
+        headers=headers,
+        received_ns=now_ns(),
+    )
+
+
+def _version(text: str) -> int:
+    if not text:
+        return -1
+    if not text.isdecimal() or int(text) == 0:
+        raise InferenceServerException(
+            f"failed to get model version from specified version string '{text}', version should be an integral value > 0",
+            "INVALID_ARG",
+        )
+    return int(text)
+
+
+def _ask(question: Callable[[], T]) -> T:
+    try:
+        return question()
+    except TritonError as error:
+        raise InferenceServerException.of(error) from error

@@ -1,0 +1,75 @@
+"""Inputs of the client's requests, its own and tritonclient's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tritonpy.testing.client.exception import InferenceServerException
+from tritonpy.types import DATATYPES, DTYPES, Tensor, datatype_of, encode_strings
+
+
+class InferInput:
+    """One input; `shape` and `datatype` must be those of the array that is set."""
+
+    def __init__(self, name: str, shape: Sequence[int], datatype: str) -> None:
+        self._name = name
+        self._shape = list(shape)
+        self._datatype = datatype
+        self._tensor: Tensor | None = None
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def shape(self) -> list[int]:
+        """Return the shape."""
+        return self._shape
+
+    def datatype(self) -> str:
+        """Return the wire name of the data type."""
+        return self._datatype
+
+    def set_shape(self, shape: Sequence[int]) -> Self:
+        """Change the shape; the data must be set anew."""
+        self._shape = list(shape)
+        self._tensor = None
+        return self
+
+    def set_data_from_numpy(self, input_tensor: npt.NDArray[Any], binary_data: bool = True) -> Self:
+        """Set the data; `binary_data` is taken for compatibility, nothing is serialised. Raises InferenceServerException where type or shape differ."""
+        found = datatype_of(input_tensor.dtype)
+        if found != self._datatype:
+            raise InferenceServerException(f"got unexpected datatype {found} from numpy array, expected {self._datatype}")
+        if list(input_tensor.shape) != self._shape:
+            raise InferenceServerException(f"got unexpected numpy array shape {list(input_tensor.shape)}, expected {self._shape}")
+        # copied, as the network would: the caller may reuse the array
+        self._tensor = Tensor.from_numpy(self._name, input_tensor.copy())
+        return self
+
+    def tensor(self) -> Tensor:
+        """Return what the server gets. Raises InferenceServerException where no data was set."""
+        if self._tensor is None:
+            raise InferenceServerException(f"input '{self._name}' has no data: call set_data_from_numpy()")
+        return self._tensor
+
+
+def tensor_of(item: Any) -> Tensor:
+    """Return the tensor of an InferInput of this package, of tritonclient.http or of tritonclient.grpc."""
+    if isinstance(item, InferInput):
+        return item.tensor()
+    name, datatype, shape = item.name(), item.datatype(), tuple(int(dim) for dim in item.shape())
+    if datatype not in DATATYPES:
+        raise InferenceServerException(f"input '{name}' has the unknown datatype '{datatype}'")
+    raw = item._get_content() if hasattr(item, "_get_content") else item._get_binary_data()
+    if raw is not None:
+        return Tensor.from_buffer(name, datatype, shape, raw)
+    values = None if hasattr(item, "_get_content") else item._get_tensor().get("data")
+    if values is None:
+        raise InferenceServerException(f"input '{name}' has no data of its own; shared memory is not available in process")
+    if datatype == "BYTES":
+        return Tensor(name, datatype, shape, encode_strings(values))
+    return Tensor(name, datatype, shape, np.array(values, DTYPES[datatype]).reshape(shape))

@@ -1,0 +1,80 @@
+"""The contract of batch policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import ClassVar
+
+from tritonpy.api.batch_policy import BatchPolicy, Pending, Run
+from tritonpy.testing.contracts.plugin import PluginContract
+from tritonpy.testing.parse import model_config
+from tritonpy.testing.witness import Witness
+from tritonpy.types import InferRequest
+
+NOW_NS = 1_000_000_000
+SEEDS = range(100)
+MANY_STEPS = 1_000
+
+
+class BatchPolicyContract(PluginContract):
+    """What `BatchPolicy` promises. Give `plugin_class` and `config`, the complete text of a model's configuration."""
+
+    interface = BatchPolicy
+    hook = "tritonpy_batch_policies"
+    config: ClassVar[str] = "max_batch_size: 8"
+
+    def make(self) -> BatchPolicy:
+        """Return a new policy."""
+        policy = self.plugin_class(model_config(self.config))
+        assert isinstance(policy, BatchPolicy)
+        return policy
+
+    def test_a_run_has_requests_and_fits_the_maximum(self) -> None:
+        for seed in SEEDS:
+            policy, pending = self.make(), self._pending(seed)
+            decision = self._until_run(policy, pending)
+            assert 1 <= decision.count <= len(pending.sizes), f"Run({decision.count}) of {len(pending.sizes)} requests"
+            rows, most = sum(pending.sizes[: decision.count]), policy.config.max_batch_size
+            assert rows <= most, f"Run({decision.count}) has {rows} rows, the model takes {most}"
+
+    def test_a_plan_depends_on_its_arguments_only(self) -> None:
+        policy = self.make()
+        for seed in SEEDS:
+            pending = self._pending(seed)
+            first = policy.plan(pending, NOW_NS)
+            assert policy.plan(pending, NOW_NS) == first, "the same question got another answer"
+
+    def test_a_plan_leaves_the_queue_as_it_is(self) -> None:
+        policy, pending = self.make(), self._pending(1)
+        requests, sizes = list(pending.requests), list(pending.sizes)
+        policy.plan(pending, NOW_NS)
+        assert list(pending.requests) == requests, "plan() changed the requests"
+        assert list(pending.sizes) == sizes, "plan() changed the sizes"
+
+    def test_learning_changes_no_promise(self) -> None:
+        policy, random = self.make(), Random(0)
+        for seed in SEEDS:
+            pending = self._pending(seed)
+            decision = self._until_run(policy, pending)
+            policy.executed(sum(pending.sizes[: decision.count]), random.randrange(1, 10_000_000))
+
+    def _until_run(self, policy: BatchPolicy, pending: Pending) -> Run:
+        now_ns = NOW_NS
+        for _ in range(MANY_STEPS):
+            decision = policy.plan(pending, now_ns)
+            if isinstance(decision, Run):
+                return decision
+            assert decision.until_ns > now_ns, f"Wait({decision.until_ns}) at {now_ns}: that time has passed"
+            now_ns = decision.until_ns
+        raise AssertionError(f"the policy waited {MANY_STEPS} times and never ran: {list(pending.sizes)}")
+
+    def _pending(self, seed: int) -> Pending:
+        random, sink = Random(seed), Witness().sink
+        most = model_config(self.config).max_batch_size
+        sizes: Sequence[int] = [random.randint(1, most) for _ in range(random.randint(1, 12))]
+        requests = [
+            InferRequest("model", {}, sink, batch_size=size, received_ns=NOW_NS - 1000 + at, queued_ns=NOW_NS - 1000 + at)
+            for at, size in enumerate(sizes)
+        ]
+        return Pending(requests, sizes, random.random() < 0.3)

@@ -1,0 +1,180 @@
+"""The contract of frontends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
+
+from tritonpy.api.engine import Engine
+from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.config.server import decode_options
+from tritonpy.errors import StartupError
+from tritonpy.testing.contracts.plugin import PluginContract
+from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy.testing.witness import PATIENCE_S
+
+HOST = "127.0.0.1"
+GLANCE_S = 0.1  # how long something that must not happen gets to happen
+
+
+class FrontendContract(PluginContract):
+    """What `Frontend` promises. Give `plugin_class`; override `call` where the frontend takes inferences.
+
+    The tests set the option named by `port_option`; the frontend must take a free port for 0 and tell it in `address`.
+    """
+
+    interface = Frontend
+    hook = "tritonpy_frontends"
+    port_option: ClassVar[str] = "port"
+
+    def call(self, address: str) -> None:
+        """Infer with the toy model `identity` at `address` and check the answer; raise where it is refused. Runs in a thread."""
+        import pytest
+
+        pytest.skip("override `call` to have requests checked")
+
+    def make(self, port: int = 0) -> Frontend:
+        """Return a new frontend for `port`."""
+        options = decode_options(self.plugin_class.Options, {**self.options, self.port_option: port}, "options")
+        frontend = self.plugin_class(options, FrontendContext(HOST, logging.getLogger("tritonpy.testing")))
+        assert isinstance(frontend, Frontend)
+        return frontend
+
+    @asynccontextmanager
+    async def started(self, engine: Engine, port: int = 0) -> AsyncIterator[Frontend]:
+        """Start a frontend, and stop it at the end."""
+        frontend = self.make(port)
+        await frontend.start(engine)
+        try:
+            yield frontend
+        finally:
+            await asyncio.wait_for(frontend.stop(), PATIENCE_S)
+
+    def test_it_can_be_reached_from_start_to_stop(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            assert self.make().address() == "", "address() must be empty before start()"
+            async with self.started(engine) as frontend:
+                address = frontend.address()
+                _connect(address).close()
+            try:
+                _connect(address).close()
+            except ConnectionRefusedError:
+                return
+            raise AssertionError("the port still accepts connections after stop()")
+
+        _run(scenario)
+
+    def test_a_taken_port_is_named(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            with socket.create_server((HOST, 0)) as taken:
+                port = taken.getsockname()[1]
+                frontend = self.make(port)
+                try:
+                    await frontend.start(engine)
+                except StartupError as error:
+                    assert str(port) in str(error), f"the error does not name the port {port}: {error}"
+                    assert HOST in str(error), f"the error does not name the address {HOST}: {error}"
+                else:
+                    await frontend.stop()
+                    raise AssertionError("start() on a taken port did not raise StartupError")
+                await frontend.stop()
+
+        _run(scenario)
+
+    def test_the_port_is_free_again_after_stop(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            async with self.started(engine) as frontend:
+                port = _port(frontend.address())
+            async with self.started(engine, port) as frontend:
+                assert _port(frontend.address()) == port
+
+        _run(scenario)
+
+    def test_stop_needs_no_start_and_may_come_twice(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            await self.make().stop()
+            async with self.started(engine) as frontend:
+                await frontend.drain()
+                await frontend.stop()
+
+        _run(scenario)
+
+    def test_stop_closes_idle_connections(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            async with self.started(engine) as frontend:
+                reader, writer = await asyncio.open_connection(HOST, _port(frontend.address()))
+            await asyncio.wait_for(_until_closed(reader), PATIENCE_S)
+            writer.close()
+
+        _run(scenario)
+
+    def test_signals_are_left_alone(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+            async with self.started(engine):
+                after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+            assert before == after, "the frontend installed a signal handler"
+
+        _run(scenario)
+
+    def test_a_request_is_answered(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            async with self.started(engine) as frontend:
+                await asyncio.to_thread(self.call, frontend.address())
+
+        _run(scenario)
+
+    def test_drain_waits_for_live_requests(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            async with self.started(engine) as frontend:
+                await asyncio.to_thread(self.call, frontend.address())  # skips where there is nothing to call
+                with engine.hold():
+                    live = asyncio.create_task(asyncio.to_thread(self.call, frontend.address()))
+                    await asyncio.to_thread(engine.wait_for_open, 1)
+                    drain = asyncio.create_task(frontend.drain())
+                    done, _ = await asyncio.wait({drain}, timeout=GLANCE_S)
+                await asyncio.wait_for(asyncio.gather(live, drain), PATIENCE_S)
+                assert not done, "drain() returned while a request was live"
+
+        _run(scenario)
+
+    def test_a_drained_frontend_refuses_requests(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            async with self.started(engine) as frontend:
+                await asyncio.to_thread(self.call, frontend.address())
+                await frontend.drain()
+                try:
+                    await asyncio.wait_for(asyncio.to_thread(self.call, frontend.address()), PATIENCE_S)
+                except Exception:
+                    return
+                raise AssertionError("a request was served after drain()")
+
+        _run(scenario)
+
+
+def _run(scenario: Any) -> None:
+    with ToyEngine() as engine:
+        asyncio.run(scenario(engine))
+
+
+def _port(address: str) -> int:
+    _, _, port = address.rpartition(":")
+    assert port.isdecimal(), f"address() must give host:port, it gives '{address}'"
+    return int(port)
+
+
+def _connect(address: str) -> socket.socket:
+    return socket.create_connection((HOST, _port(address)), PATIENCE_S)
+
+
+async def _until_closed(reader: asyncio.StreamReader) -> None:
+    try:
+        while await reader.read(4096):
+            pass
+    except ConnectionError:
+        return

@@ -1,0 +1,98 @@
+"""The contract of model repositories."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from tritonpy.api.repository import Repository, RepositoryContext
+from tritonpy.errors import Unavailable
+from tritonpy.testing.contracts.plugin import PluginContract
+
+Models = Mapping[str, Mapping[str, bytes]]
+MODELS: Models = {
+    "one": {"config.pbtxt": b'backend: "toy"', "1/model.onnx": b"first", "2/model.onnx": b"second"},
+    "two": {"1/model.onnx": b"other", "1/data/weights.bin": bytes(range(256))},
+}
+
+
+class RepositoryContract(PluginContract):
+    """What `Repository` promises. Give `plugin_class` and write `place`; `unreachable_url` names a place that cannot be read."""
+
+    interface = Repository
+    hook = "tritonpy_repositories"
+    unreachable_url: ClassVar[str] = ""
+
+    @abstractmethod
+    def place(self, tmp_path: Path, models: Models) -> str:
+        """Make exactly `models` (name -> relative path -> content) the content of one place, and return its URL."""
+
+    def open(self, tmp_path: Path, url: str) -> Repository:
+        """Return the repository at `url`."""
+        cache = tmp_path / "repository cache"
+        cache.mkdir(exist_ok=True)
+        repository = self.plugin_class(self.make_options(), RepositoryContext(url, cache))
+        assert isinstance(repository, Repository)
+        return repository
+
+    def test_scan_lists_models_by_name(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        listings = repository.scan()
+        assert set(listings) == set(MODELS)
+        for name, listing in listings.items():
+            assert listing.name == name
+            assert set(listing.files) == set(MODELS[name]), f"the files of '{name}' are listed as {sorted(listing.files)}"
+        repository.close()
+
+    def test_an_empty_repository_lists_nothing(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, {}))
+        assert not repository.scan()
+        repository.close()
+
+    def test_fingerprints_are_stable(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        assert repository.scan() == repository.scan(), "a second scan of the same files differs"
+        repository.close()
+
+    def test_a_changed_file_changes_its_fingerprint_and_the_model_s(self, tmp_path: Path) -> None:
+        url = self.place(tmp_path, MODELS)
+        repository = self.open(tmp_path, url)
+        before = repository.scan()
+        self.place(tmp_path, {**MODELS, "one": {**MODELS["one"], "2/model.onnx": b"a changed second"}})
+        after = repository.scan()
+        assert after["one"].fingerprint != before["one"].fingerprint, "the model's fingerprint did not change"
+        assert after["one"].files["2/model.onnx"] != before["one"].files["2/model.onnx"], "the file's fingerprint did not change"
+        repository.close()
+
+    def test_a_removed_file_and_a_removed_model_are_noticed(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        before = repository.scan()
+        self.place(tmp_path, {"one": {"1/model.onnx": b"first"}})
+        after = repository.scan()
+        assert set(after) == {"one"}
+        assert set(after["one"].files) == {"1/model.onnx"}
+        assert after["one"].fingerprint != before["one"].fingerprint, "a removed file left the fingerprint as it was"
+        repository.close()
+
+    def test_localize_gives_the_files(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        for name, listing in repository.scan().items():
+            folder = repository.localize(listing)
+            found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+            assert found == MODELS[name], f"localize() gave {sorted(found)} for '{name}'"
+            repository.release(folder)
+        repository.close()
+
+    def test_an_unreachable_repository_is_unavailable(self, tmp_path: Path) -> None:
+        if not self.unreachable_url:
+            import pytest
+
+            pytest.skip("set `unreachable_url` to have it checked")
+        try:
+            self.open(tmp_path, self.unreachable_url).scan()
+        except Unavailable as error:
+            assert error.message, "the error has no text"
+            return
+        raise AssertionError(f"scan() of {self.unreachable_url} did not raise Unavailable")

@@ -1,0 +1,155 @@
+"""The contract of schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import ClassVar
+
+from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.engine import Engine
+from tritonpy.api.scheduler import Scheduler, SchedulerContext
+from tritonpy.errors import Code, TritonError
+from tritonpy.testing.contracts.plugin import PluginContract
+from tritonpy.testing.parse import model_config
+from tritonpy.testing.random_inputs import random_inputs
+from tritonpy.testing.scheduler_harness import SchedulerHarness
+from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy.types import InferRequest, Tensor
+
+SEEDS = range(20)
+
+
+class SchedulerContract(PluginContract):
+    """What `Scheduler` promises. Give `plugin_class` and `config`, the complete text of a model's configuration.
+
+    Override `make_request` where requests need more than random inputs (sequences), and `policies` where the configuration
+    names batch policies. Time is simulated: nothing waits. A scheduler without instances is only asked to answer everything; give it the
+    models that it calls in `make_engine`.
+    """
+
+    interface = Scheduler
+    hook = "tritonpy_schedulers"
+    config: ClassVar[str]
+    policies: ClassVar[Mapping[str, type[BatchPolicy]]] = {}
+
+    def make_engine(self) -> ToyEngine:
+        """Return the engine that the scheduler sees (optional)."""
+        return ToyEngine()
+
+    def make_request(self, harness: SchedulerHarness, random: Random) -> InferRequest:
+        """Return one request; each call follows the one before it (optional)."""
+        config = harness.scheduler.context.config
+        rows = random.randint(1, min(config.max_batch_size, 3)) if config.max_batch_size > 0 else 1
+        inputs = {name: Tensor.from_numpy(name, array) for name, array in random_inputs(config, random, rows).items()}
+        return InferRequest(config.name or "model", inputs, harness.witness.sink, batch_size=rows)
+
+    def make(self, engine: Engine, instances: int = 1) -> SchedulerHarness:
+        """Return a new scheduler with its surroundings."""
+        config = model_config(self.config)
+        context = SchedulerContext(
+            name=config.name or "model", version=1, config=config, engine=engine, policy=self._policy, wake=lambda: None
+        )
+        return SchedulerHarness(self.plugin_class(context), range(instances))
+
+    def _policy(self, name: str) -> BatchPolicy:
+        return self.policies[name](model_config(self.config))
+
+    def test_every_request_is_answered_exactly_once(self) -> None:
+        for seed in SEEDS:
+            random = Random(seed)
+            with self.make_engine() as engine:
+                harness = self.make(engine, 1 + seed % 3)
+                for _ in range(30):
+                    harness.enqueue(self.make_request(harness, random))
+                    if random.random() < 0.4 and self.plugin_class.uses_instances:
+                        harness.step(random)
+                harness.finish()
+                harness.witness.check(*harness.enqueued)
+
+    def test_a_batch_keeps_to_the_maximum_size(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 20)
+            most = harness.scheduler.context.config.max_batch_size or 1
+            for batch in harness.finish():
+                assert batch.size <= most, f"a batch of {batch.size} rows, the model takes {most}"
+
+    def test_take_keeps_to_its_limit(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 20)
+            for batch in harness.finish(limit=1):
+                assert len(batch.requests) == 1, f"take(limit=1) cut {len(batch.requests)} requests"
+
+    def test_an_empty_queue_is_not_ready(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self.make(engine)
+            for _ in range(2):
+                assert harness.scheduler.ready(0, harness.now_ns) is False, "ready() says yes to an empty queue"
+                assert harness.scheduler.take(0, harness.now_ns) is None, "take() cut a batch from an empty queue"
+                harness.enqueue(self.make_request(harness, Random(0)))
+                harness.finish()
+
+    def test_what_waits_is_pending(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 5)
+            waiting = {id(request) for request in harness.scheduler.pending()}
+            assert waiting == {id(request) for request in harness.unanswered()}, "pending() does not list what waits"
+            harness.finish()
+            assert not harness.scheduler.pending(), "pending() lists requests that were answered"
+
+    def test_a_waiting_request_can_be_cancelled(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 5)
+            victim = harness.unanswered()[-1]
+            harness.cancel(victim)
+            [answers] = harness.witness.wait(victim, timeout_s=0)
+            error = answers[-1].error
+            assert error is not None, "a cancelled request was answered without an error"
+            assert error.code == Code.CANCELLED, f"a cancelled request was answered with {error.code.name}: {error}"
+            for batch in harness.finish():
+                assert victim not in batch.requests, "a cancelled request was executed"
+            harness.witness.check(*harness.enqueued)
+
+    def test_cancelling_what_does_not_wait_does_nothing(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 1)
+            batch = harness.take_next()
+            for request in batch.requests:
+                harness.cancel(request)
+                assert not harness.witness.answers(request), "cancel() answered a request that its instance still has"
+            harness.complete(batch)
+            for request in batch.requests:
+                harness.cancel(request)
+            harness.finish()
+            harness.witness.check(*harness.enqueued)
+
+    def test_after_stop_what_waits_still_runs(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 5)
+            harness.scheduler.stop()
+            late = self.make_request(harness, Random(1))
+            try:
+                harness.enqueue(late)
+            except TritonError:
+                assert not harness.witness.answers(late), "enqueue() raised and answered: the caller still owns the request"
+            harness.finish()
+            harness.witness.check(*harness.enqueued)
+
+    def _filled(self, engine: Engine, count: int) -> SchedulerHarness:
+        harness, random = self.make(engine), Random(0)
+        for _ in range(count):
+            harness.enqueue(self.make_request(harness, random))
+        return harness
+
+    def _needs_instances(self) -> None:
+        if not self.plugin_class.uses_instances:
+            import pytest
+
+            pytest.skip("this scheduler has no instances")

@@ -1,0 +1,15 @@
+"""The pytest plugin: fixtures for every test suite where tritonpy is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonpy.testing.model_repository import ModelRepository
+
+
+@pytest.fixture
+def model_repository(tmp_path: Path) -> ModelRepository:
+    """An empty model repository: `model_repository.add("name", config="…", versions={1: {"model.onnx": data}})`."""
+    return ModelRepository(tmp_path / "models")

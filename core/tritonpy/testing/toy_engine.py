@@ -1,0 +1,205 @@
+"""An engine without a server: for tests of frontends, clients and remote engines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Self
+
+from google.protobuf import json_format
+
+from tritonpy.api.engine import (
+    Duration,
+    Engine,
+    InferStatistics,
+    ModelGauges,
+    ModelIndex,
+    ModelMetadata,
+    ModelStatistics,
+    ServerMetadata,
+    TensorMetadata,
+)
+from tritonpy.errors import Cancelled, DecoupledRefused, Internal, InvalidArgument, NotFound, TritonError
+from tritonpy.testing.toy_models import ToyModel, toy_models
+from tritonpy.testing.witness import PATIENCE_S
+from tritonpy.types import DATATYPE_OF_NUMBER, InferRequest, InferResponse, Tensor
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+class ToyEngine(Engine):
+    """Serves functions, each as version 1 of a model; by default those of `toy_models()`.
+
+    It answers from a thread of its own, in the order of the requests, and is a context manager that ends the thread. `hold()` delays
+    every answer, so that a test can act while requests are in flight.
+    """
+
+    def __init__(self, models: Iterable[ToyModel] | None = None) -> None:
+        self._models = {model.config.name: model for model in (toy_models() if models is None else models)}
+        self._unloaded: set[str] = set()
+        self._worker = ThreadPoolExecutor(1, "toy-engine")
+        self._changed = threading.Condition()
+        self._held = False
+        self._open: list[InferRequest] = []
+        self._counts = {name: _no_statistics(name) for name in self._models}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._worker.shutdown()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Answer nothing inside the `with` block but cancellations."""
+        self._held = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
+
+    def wait_for_open(self, count: int, timeout_s: float = PATIENCE_S) -> list[InferRequest]:
+        """Return the unanswered requests once there are at least `count`. Raises AssertionError after `timeout_s`."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self._open) >= count, timeout_s), f"{len(self._open)} of {count} requests came"
+            return list(self._open)
+
+    def infer(self, request: InferRequest) -> None:
+        model = self._ready_model(request.model_name, request.model_version)
+        if model.config.model_transaction_policy.decoupled and not request.accepts_decoupled:
+            raise DecoupledRefused(f"model '{request.model_name}' gives any number of answers, this caller takes one")
+        expected = {item.name for item in model.config.input}
+        if set(request.inputs) != expected:
+            raise InvalidArgument(f"expected the inputs {sorted(expected)}, got {sorted(request.inputs)}")
+        request.owner = self
+        with self._changed:
+            self._open.append(request)
+            self._changed.notify_all()
+        self._worker.submit(self._run, request, model)
+
+    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        """Pass answers on; what follows a final one is dropped."""
+        for request, response in zip(requests, responses, strict=True):
+            with self._changed:
+                if request.answered:
+                    continue
+                request.answered = response.final
+                if response.final:
+                    self._open.remove(request)
+                    self._count(request, response)
+                    self._changed.notify_all()
+            request.sink.put(request, response)
+
+    def release(self, request: InferRequest, reschedule: bool) -> None:
+        """Do nothing: a function does not hand requests back."""
+
+    def cancel(self, request: InferRequest) -> None:
+        """Answer with Cancelled, unless it was answered."""
+        request.respond(InferResponse.failed(request, Cancelled("the request was cancelled")))
+
+    def _run(self, request: InferRequest, model: ToyModel) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held or request.answered)
+        try:
+            responses = self._responses(request, model)
+        except TritonError as error:
+            responses = [InferResponse.failed(request, error)]
+        except Exception as error:
+            responses = [InferResponse.failed(request, Internal(str(error)))]
+        for response in responses:
+            request.respond(response)
+
+    def _responses(self, request: InferRequest, model: ToyModel) -> list[InferResponse]:
+        answers = model.function({name: tensor.numpy() for name, tensor in request.inputs.items()})
+        wanted = request.outputs or {item.name: None for item in model.config.output}
+        name = model.config.name
+        responses = [
+            InferResponse([Tensor.from_numpy(key, answer[key]) for key in wanted], name, 1, request.id, final=False)
+            for answer in answers
+        ]
+        if model.config.model_transaction_policy.decoupled:
+            return [*responses, InferResponse((), name, 1, request.id, empty=True)]
+        responses[-1].final = True
+        return responses
+
+    def _count(self, request: InferRequest, response: InferResponse) -> None:
+        counts = self._counts[request.model_name]
+        if response.error is not None:
+            counts.inference_stats.fail.count += 1
+            return
+        counts.inference_count += 1
+        counts.execution_count += 1
+        counts.inference_stats.success.count += 1
+
+    def server_metadata(self) -> ServerMetadata:
+        return ServerMetadata("toy", "0", ["model_repository"])
+
+    def is_live(self) -> bool:
+        return True
+
+    def is_ready(self) -> bool:
+        return not self._unloaded
+
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        return self._model(name).config.name not in self._unloaded and version in {-1, 1}
+
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        config = self._ready_model(name, version).config
+        inputs, outputs = (
+            [TensorMetadata(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in items]
+            for items in (config.input, config.output)
+        )
+        return ModelMetadata(name, ["1"], config.platform, inputs, outputs)
+
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        return self._ready_model(name, version).config
+
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        if not name:
+            return [self._counts[each] for each in self._models if each not in self._unloaded]
+        self._ready_model(name, version)
+        return [self._counts[name]]
+
+    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
+        failed = {name: self._counts[name].inference_stats.fail.count for name in self._models}
+        return {(name, "1"): ModelGauges({"BACKEND": failed[name]}, 0, 0.0, 0, {}) for name in self._models}
+
+    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
+        return [
+            ModelIndex(name, "1", "UNAVAILABLE", "unloaded") if name in self._unloaded else ModelIndex(name, "1", "READY")
+            for name in self._models if not (ready and name in self._unloaded)
+        ]  # fmt: skip
+
+    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        if name not in self._models:
+            raise Internal(f"failed to load '{name}', failed to poll from model repository")
+        model = self._models[name]
+        if config is not None:
+            replaced = ModelConfig()
+            json_format.Parse(config, replaced)
+            self._models[name] = ToyModel(replaced, model.function)
+        self._unloaded.discard(name)
+
+    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+        self._unloaded.add(self._model(name).config.name)
+
+    def _model(self, name: str) -> ToyModel:
+        if name not in self._models:
+            raise InvalidArgument(f"Request for unknown model: '{name}' is not found")
+        return self._models[name]
+
+    def _ready_model(self, name: str, version: int) -> ToyModel:
+        model = self._model(name)
+        if name in self._unloaded:
+            raise NotFound(f"Request for unknown model: '{name}' has no available versions")
+        if version not in {-1, 1}:
+            raise NotFound(f"Request for unknown model: '{name}' version {version} is not found")
+        return model
+
+
+def _no_statistics(name: str) -> ModelStatistics:
+    times = InferStatistics(*(Duration() for _ in range(8)))
+    return ModelStatistics(name, "1", 0, 0, 0, times, {}, [], [])

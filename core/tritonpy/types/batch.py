@@ -1,0 +1,62 @@
+"""What a scheduler hands to an instance: the requests of one execution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tritonpy.clock import now_ns
+from tritonpy.types.request import InferRequest
+from tritonpy.types.response import InferResponse
+from tritonpy.types.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tritonpy.api.backend import ModelContext
+
+NO_TENSORS: tuple[Tensor, ...] = ()
+
+
+class Batch(msgspec.Struct, eq=False):
+    """One execution: its requests, and what the scheduler adds to them.
+
+    `slots` is None for a plain batch; in a direct sequence batch it has one entry per slot, None where a slot has no
+    data. `controls` and `states` hold tensors for the whole batch, one row per slot (or per request without slots);
+    `batch_inputs` the tensors that `batch_input` of the configuration asks for. Outputs named in `state_outputs` are not
+    sent: they are left in `new_states`, whole, for the scheduler to take back.
+    """
+
+    requests: list[InferRequest]
+    slots: Sequence[InferRequest | None] | None = None
+    controls: Sequence[Tensor] = NO_TENSORS
+    states: Sequence[Tensor] = NO_TENSORS
+    batch_inputs: Sequence[Tensor] = NO_TENSORS
+    state_outputs: Sequence[str] = ()
+    new_states: dict[str, Any] = msgspec.field(default_factory=dict)
+    # Filled in by the runner before the backend sees the batch.
+    model: ModelContext | None = None
+    instance: Any = None
+    start_ns: int = 0
+    input_end_ns: int = 0
+    infer_end_ns: int = 0
+    counted: bool = False  # its execution is in the statistics
+
+    @property
+    def size(self) -> int:
+        """Rows along the batch dimension: the sum of the requests' batch sizes, or the slots."""
+        if self.slots is not None:
+            return len(self.slots)
+        return sum([request.batch_size for request in self.requests])
+
+    def stamp(self) -> None:
+        """Mark the end of input (first call), then the end of inference (each later call)."""
+        if self.input_end_ns:
+            self.infer_end_ns = now_ns()
+        else:
+            self.input_end_ns = now_ns()
+
+    def respond(self, responses: Sequence[InferResponse]) -> None:
+        """Answer every request of the batch at once, in their order: cheaper than one at a time."""
+        if self.requests:
+            self.requests[0].owner.answer(self.requests, responses)

@@ -1,0 +1,60 @@
+"""Triton's data types: wire names, numbers in `model_config.proto`, and their numpy counterparts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """One data type; `itemsize` in bytes is 0 for BYTES, whose elements vary."""
+
+    name: str
+    number: int
+    dtype: np.dtype[np.generic]
+    itemsize: int
+
+    @property
+    def config_name(self) -> str:
+        """The name in a model configuration: `TYPE_FP32`; BYTES is `TYPE_STRING` there."""
+        return "TYPE_STRING" if self.name == "BYTES" else f"TYPE_{self.name}"
+
+
+def _table() -> dict[str, DataType]:
+    kinds: list[tuple[str, object]] = [
+        ("BOOL", np.bool_), ("UINT8", np.uint8), ("UINT16", np.uint16), ("UINT32", np.uint32), ("UINT64", np.uint64),
+        ("INT8", np.int8), ("INT16", np.int16), ("INT32", np.int32), ("INT64", np.int64),
+        ("FP16", np.float16), ("FP32", np.float32), ("FP64", np.float64), ("BYTES", np.object_),
+        ("BF16", ml_dtypes.bfloat16),
+    ]  # fmt: skip
+    table = {}
+    for number, (name, kind) in enumerate(kinds, start=1):
+        dtype: np.dtype[np.generic] = np.dtype(kind)  # type: ignore[call-overload]
+        table[name] = DataType(name, number, dtype, 0 if name == "BYTES" else dtype.itemsize)
+    return table
+
+
+DATATYPES: Mapping[str, DataType] = _table()
+DATATYPE_OF_NUMBER: Mapping[int, DataType] = {kind.number: kind for kind in DATATYPES.values()}
+DTYPES: Mapping[str, np.dtype[np.generic]] = {kind.name: kind.dtype for kind in DATATYPES.values()}
+ITEMSIZES: Mapping[str, int] = {kind.name: kind.itemsize for kind in DATATYPES.values()}
+_NAMES: dict[np.dtype[np.generic], str] = {kind.dtype: kind.name for kind in DATATYPES.values()}
+
+
+def datatype_of(dtype: np.dtype[np.generic]) -> str:
+    """Return the wire name for a numpy dtype; text and object arrays are BYTES.
+
+    Raises KeyError for a dtype that the protocol cannot carry (complex, dates, records).
+    """
+    name = _NAMES.get(dtype)
+    if name is None and dtype.kind in "SU":
+        return "BYTES"
+    if name is None and not dtype.isnative:
+        return datatype_of(dtype.newbyteorder("="))
+    if name is None:
+        raise KeyError(str(dtype))
+    return name

@@ -1,0 +1,66 @@
+"""Where answers go."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tritonpy.types.request import InferRequest
+    from tritonpy.types.response import InferResponse
+
+
+class Sink(ABC):
+    """Takes answers, from any thread. `put` never blocks, never raises, and calls no model."""
+
+    @abstractmethod
+    def put(self, request: InferRequest, response: InferResponse) -> None:
+        """Take one answer; the answers of one request arrive in order, the final one last."""
+
+    def ready(self, request: InferRequest) -> bool:
+        """Return False while the buffer of this request's stream is full; a decoupled backend may wait for True."""
+        return True
+
+
+class CallbackSink(Sink):
+    """Calls a function in the thread that answers: for tests, ensembles and in-process callers."""
+
+    def __init__(self, deliver: Callable[[InferRequest, InferResponse], None]) -> None:
+        self._deliver = deliver
+
+    def put(self, request: InferRequest, response: InferResponse) -> None:
+        self._deliver(request, response)
+
+
+class LoopSink(Sink):
+    """Delivers answers on an event loop, waking it at most once however many answers wait.
+
+    `deliver` runs on the loop's thread. A batch that is answered at once costs one wake-up: a further one is asked for only
+    when none is pending.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[InferRequest, InferResponse], None]) -> None:
+        self._loop = loop
+        self._deliver = deliver
+        self._waiting: deque[tuple[InferRequest, InferResponse]] = deque()
+        self._woken = False
+
+    def put(self, request: InferRequest, response: InferResponse) -> None:
+        self._waiting.append((request, response))
+        if not self._woken:
+            self._woken = True
+            try:
+                self._loop.call_soon_threadsafe(self._drain)
+            except RuntimeError:  # the loop is closed: nobody is left to be answered
+                self._waiting.clear()
+
+    def _drain(self) -> None:
+        # Cleared before the queue is read: an answer put from now on asks for its own wake-up, none is lost.
+        self._woken = False
+        waiting, deliver = self._waiting, self._deliver
+        while waiting:
+            request, response = waiting.popleft()
+            deliver(request, response)

@@ -1,0 +1,85 @@
+"""The one tensor type between frontend and backend."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tritonpy.types.datatypes import DATATYPES, DTYPES, ITEMSIZES, datatype_of
+from tritonpy.types.strings import decode_strings, encode_strings, string_offsets
+
+CPU = (1, 0)  # DLPack's device (type, id) of host memory
+
+
+class Tensor(msgspec.Struct, eq=False, gc=False):
+    """A named array as the protocol knows it.
+
+    `data` on the CPU is a C-contiguous numpy array with `shape` and the dtype of `datatype`, usually a view on the
+    bytes that arrived. BYTES is a flat uint8 array in wire form. A buffer whose size does not fit `shape` stays a flat
+    uint8 array until validation refuses it. On another device `data` is any DLPack object, complete on the
+    producer's stream. Buffers are immutable once the tensor is handed over.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    data: Any
+    device: tuple[int, int] = CPU
+    _offsets: list[int] | None = None
+
+    @classmethod
+    def from_buffer(cls, name: str, datatype: str, shape: tuple[int, ...], buffer: Any) -> Tensor:
+        """Return a view of `buffer` (bytes or memoryview) without a copy; `datatype` must be a known name."""
+        itemsize = ITEMSIZES[datatype]
+        if itemsize and len(buffer) == itemsize * prod(shape):
+            try:
+                return cls(name, datatype, shape, np.frombuffer(buffer, DTYPES[datatype]).reshape(shape))
+            except ValueError:  # negative dimensions whose product fits, or dimensions beyond what an array can have
+                pass
+        return cls(name, datatype, shape, np.frombuffer(buffer, np.uint8))
+
+    @classmethod
+    def from_numpy(cls, name: str, array: npt.NDArray[Any]) -> Tensor:
+        """Return a tensor of `array`: object and text arrays become BYTES, a strided array is copied once.
+
+        Raises KeyError for a dtype that the protocol cannot carry.
+        """
+        datatype = datatype_of(array.dtype)
+        if datatype == "BYTES":
+            return cls(name, datatype, array.shape, encode_strings(array.ravel().tolist()))
+        return cls(name, datatype, array.shape, np.ascontiguousarray(array, DTYPES[datatype]).reshape(array.shape))
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the data in bytes, wherever it lies."""
+        if isinstance(self.data, np.ndarray):
+            return int(self.data.nbytes)
+        return prod(self.shape) * DATATYPES[self.datatype].itemsize
+
+    def offsets(self) -> list[int]:
+        """Where each element of a BYTES tensor starts in `data`, and the end: n + 1 numbers, found at most once.
+
+        Walks the whole buffer the first time: keep it off an event loop when the buffer is large.
+        Raises InvalidArgument where the buffer is not in wire form.
+        """
+        if self._offsets is None:
+            self._offsets = string_offsets(self.data)
+        return self._offsets
+
+    def strings(self) -> list[bytes]:
+        """The elements of a BYTES tensor, row-major."""
+        return decode_strings(self.data, self.offsets())
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The array on the host, in `shape`; BYTES becomes an object array of `bytes`."""
+        if self.datatype == "BYTES":
+            flat = np.empty(prod(self.shape), np.object_)
+            flat[:] = self.strings()
+            return flat.reshape(self.shape)
+        if isinstance(self.data, np.ndarray):
+            return self.data
+        return np.from_dlpack(self.data)

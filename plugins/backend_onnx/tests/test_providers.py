@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+from google.protobuf import text_format
+
+from tritonpy import InvalidArgument, Unavailable
+from tritonpy_backend_onnx.providers import CPU, CUDA, OPENVINO, TENSORRT, Device, check_available, providers_for, shares_session
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+HOST, GPU = Device("CPU", 0), Device("GPU", 3)
+
+
+def config(*accelerators):
+    """Accelerators as (kind, name, parameters)."""
+    result = ModelConfig(name="m")
+    for kind, name, parameters in accelerators:
+        field = getattr(result.optimization.execution_accelerators, f"{kind}_execution_accelerator").add(name=name)
+        field.parameters.update(parameters)
+    return result
+
+
+def test_the_cpu_has_the_cpu_provider_alone():
+    assert providers_for(ModelConfig(), {}, HOST) == [(CPU, {})]
+
+
+def test_a_gpu_has_cuda_on_its_device_before_the_cpu():
+    assert providers_for(ModelConfig(), {}, GPU) == [(CUDA, {"device_id": "3"}), (CPU, {})]
+
+
+def test_gpu_accelerators_do_not_concern_the_cpu():
+    assert providers_for(config(("gpu", "tensorrt", {})), {}, HOST) == [(CPU, {})]
+
+
+def test_parameters_of_cuda_come_from_both_places():
+    found = providers_for(
+        config(("gpu", "cuda", {"cudnn_conv_use_max_workspace": "0", "use_ep_level_unified_stream": "True", "gpu_mem_limit": "5"})),
+        {"gpu_mem_limit": "7", "cudnn_conv_algo_search": "1", "arena_extend_strategy": "1", "do_copy_in_default_stream": "0", "other": "x"},
+        GPU,
+    )
+    assert found[0] == (
+        CUDA,
+        {
+            "cudnn_conv_use_max_workspace": "0", "use_ep_level_unified_stream": "1", "device_id": "3", "gpu_mem_limit": "7",
+            "do_copy_in_default_stream": "0", "cudnn_conv_algo_search": "HEURISTIC", "arena_extend_strategy": "kSameAsRequested",
+        },
+    )  # fmt: skip
+
+
+def test_tensorrt_comes_before_cuda_with_its_parameters_renamed():
+    found = providers_for(
+        config(("gpu", "tensorrt", {
+            "precision_mode": "FP16", "max_workspace_size_bytes": "1024", "trt_engine_cache_enable": "1",
+            "trt_engine_cache_path": "/cache", "int8_use_native_calibration_table": "off",
+        })), {}, GPU,
+    )  # fmt: skip
+    assert [name for name, _ in found] == [TENSORRT, CUDA, CPU]
+    assert found[0][1] == {
+        "device_id": "3", "trt_fp16_enable": "True", "trt_max_workspace_size": "1024", "trt_engine_cache_enable": "True",
+        "trt_engine_cache_path": "/cache", "trt_int8_use_native_calibration_table": "False",
+    }  # fmt: skip
+
+
+def test_single_precision_is_the_default_of_tensorrt():
+    assert providers_for(config(("gpu", "tensorrt", {"precision_mode": "FP32"})), {}, GPU)[0] == (TENSORRT, {"device_id": "3"})
+
+
+def test_openvino_serves_the_cpu():
+    assert providers_for(config(("cpu", "openvino", {})), {}, HOST) == [(OPENVINO, {"device_type": "CPU"}), (CPU, {})]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "parameters", "text"),
+    [
+        (("gpu", "tpu", {}), {}, "unknown Execution Accelerator 'tpu' is requested"),
+        (("cpu", "cuda", {}), {}, "unknown Execution Accelerator 'cuda' is requested"),
+        (("gpu", "tensorrt", {"precision_mode": "FP8"}), {}, "unsupported precision mode 'FP8' is requested"),
+        (("gpu", "tensorrt", {"speed": "1"}), {}, "unknown parameter 'speed' is provided for TensorRT Execution Accelerator"),
+        (("gpu", "tensorrt", {"trt_dla_core": "x"}), {}, "failed to convert 'x' to integral number"),
+        (("gpu", "cuda", {}), {"cudnn_conv_algo_search": "3"}, "unsupported cudnn_conv_algo_search value '3' is requested"),
+        (("gpu", "cuda", {}), {"arena_extend_strategy": "-1"}, "unsupported arena_extend_strategy value '-1' is requested"),
+    ],
+)
+def test_what_is_unknown_is_refused_in_the_words_of_triton(accelerator, parameters, text):
+    with pytest.raises(InvalidArgument) as caught:
+        providers_for(config(accelerator), parameters, GPU)
+    assert caught.value.message == text
+
+
+@pytest.mark.parametrize(
+    ("provider", "remedy"),
+    [(CUDA, "tritonpy-backend-onnx\\[gpu\\]"), (TENSORRT, "pip install tensorrt"), (OPENVINO, "install onnxruntime-openvino")],
+)
+def test_a_missing_provider_is_named_with_what_to_install(provider, remedy):
+    with pytest.raises(Unavailable, match=remedy) as caught:
+        check_available("m", [(provider, {}), (CPU, {})], [CPU])
+    assert provider in caught.value.message
+    assert "'m'" in caught.value.message
+
+
+def test_a_provider_that_is_there_passes():
+    check_available("m", [(CUDA, {}), (CPU, {})], [CPU, CUDA])
+
+
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        ("", True),
+        ('gpu_execution_accelerator { name: "cuda" }', True),
+        ('gpu_execution_accelerator { name: "cuda" parameters { key: "enable_cuda_graph" value: "1" } }', False),
+        ('gpu_execution_accelerator { name: "tensorrt" }', False),
+    ],
+)
+def test_a_session_is_shared_where_its_provider_runs_concurrently(text, shared):
+    parsed = text_format.Parse(f"optimization {{ execution_accelerators {{ {text} }} }}", ModelConfig())
+    assert shares_session(providers_for(parsed, {}, GPU)) is shared

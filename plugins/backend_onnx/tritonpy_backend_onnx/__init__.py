@@ -1,0 +1,13 @@
+"""The backend `onnxruntime`: serves ONNX models with ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tritonpy import hookimpl
+
+
+@hookimpl
+def tritonpy_backends() -> Mapping[str, str]:
+    """Name the backend; its module is imported when the first model needs it."""
+    return {"onnxruntime": "tritonpy_backend_onnx.backend:OnnxRuntimeBackend"}

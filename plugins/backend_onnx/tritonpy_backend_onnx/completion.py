@@ -1,0 +1,59 @@
+"""Completes a model configuration from the model's signature. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tritonpy import DATATYPES, InvalidArgument
+
+from tritonpy_backend_onnx.signature import Signature, TensorInfo
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
+
+
+def needs_completion(config: ModelConfig) -> bool:
+    """Say whether the model must be opened: a configuration with inputs and outputs is taken as it is."""
+    return not (config.output and (config.input or config.batch_input))
+
+
+def completed(config: ModelConfig, signature: Signature, default_max_batch_size: int) -> ModelConfig:
+    """Return a copy of `config` with inputs, outputs, batch size and batching filled in as Triton does.
+
+    A model that can batch and says nothing of a batch size gets the default; 0 counts as saying nothing. Raises InvalidArgument
+    where a batch size is given and the model cannot batch.
+    """
+    result = type(config)()
+    result.CopyFrom(config)
+    if signature.can_batch:
+        if result.max_batch_size == 0:
+            result.max_batch_size = max(default_max_batch_size, 0)
+        if result.max_batch_size > 1 and result.WhichOneof("scheduling_choice") is None:
+            result.dynamic_batching.SetInParent()
+    elif result.max_batch_size != 0:
+        raise InvalidArgument(
+            f"autofill failed for model '{config.name}': model does not support batching while non-zero max_batch_size"
+            " is specified"
+        )
+    if not (result.input or result.batch_input):
+        _describe(result.input, signature.inputs, result.max_batch_size > 0)
+    if not result.output:
+        _describe(result.output, signature.outputs, result.max_batch_size > 0)
+    return result
+
+
+def _describe(
+    fields: RepeatedCompositeFieldContainer[ModelInput] | RepeatedCompositeFieldContainer[ModelOutput],
+    infos: Mapping[str, TensorInfo],
+    batched: bool,
+) -> None:
+    for name, info in infos.items():
+        field = fields.add(name=name, data_type=DATATYPES[info.datatype].number)
+        field.dims.extend(info.dims[1:] if batched else info.dims)
+        if not field.dims:
+            # The configuration has no scalars: clients see one element, with batching the model does not.
+            field.dims.append(1)
+            if batched:
+                field.reshape.SetInParent()

@@ -1,0 +1,86 @@
+"""What an ONNX model says of its own inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tritonpy import Unsupported
+
+# ONNX Runtime's names of the element types that the protocol can carry.
+_DATATYPES = {
+    "tensor(bool)": "BOOL",
+    "tensor(uint8)": "UINT8",
+    "tensor(uint16)": "UINT16",
+    "tensor(uint32)": "UINT32",
+    "tensor(uint64)": "UINT64",
+    "tensor(int8)": "INT8",
+    "tensor(int16)": "INT16",
+    "tensor(int32)": "INT32",
+    "tensor(int64)": "INT64",
+    "tensor(float16)": "FP16",
+    "tensor(bfloat16)": "BF16",
+    "tensor(float)": "FP32",
+    "tensor(double)": "FP64",
+    "tensor(string)": "BYTES",
+}
+_KINDS = {
+    "seq": "ONNX_TYPE_SEQUENCE",
+    "map": "ONNX_TYPE_MAP",
+    "sparse_tensor": "ONNX_TYPE_SPARSETENSOR",
+    "opaque": "ONNX_TYPE_OPAQUE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One input or output; a dimension that the model leaves open is -1, a scalar has none."""
+
+    datatype: str
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Inputs and outputs by name, in the model's order; `defaults` are inputs that the model has a value for."""
+
+    inputs: Mapping[str, TensorInfo]
+    outputs: Mapping[str, TensorInfo]
+    defaults: Mapping[str, TensorInfo]
+
+    @property
+    def can_batch(self) -> bool:
+        """True where the first dimension of every input and output is open."""
+        return all(info.dims[:1] == (-1,) for info in (*self.inputs.values(), *self.outputs.values()))
+
+
+def signature_of(session: Any) -> Signature:
+    """Read the signature of an `onnxruntime.InferenceSession`; raises Unsupported for what is no tensor."""
+    return Signature(
+        _infos(session.get_inputs()), _infos(session.get_outputs()), _infos(session.get_overridable_initializers())
+    )
+
+
+def _infos(nodes: Iterable[Any]) -> dict[str, TensorInfo]:
+    return {
+        node.name: TensorInfo(
+            datatype_of_type(node.name, node.type),
+            tuple(dim if isinstance(dim, int) else -1 for dim in node.shape),
+        )
+        for node in nodes
+    }
+
+
+def datatype_of_type(name: str, onnx_type: str) -> str:
+    """Return the protocol's name of `onnx_type`, such as `tensor(float)`; raises Unsupported where it has none."""
+    datatype = _DATATYPES.get(onnx_type)
+    if datatype is None:
+        kind = onnx_type.partition("(")[0]
+        if kind != "tensor":
+            raise Unsupported(
+                f"Unsupported ONNX Type '{_KINDS.get(kind, 'ONNX_TYPE_UNKNOWN')}' for I/O '{name}', "
+                "expected 'ONNX_TYPE_TENSOR'."
+            )
+        raise Unsupported(f"the element type of I/O '{name}' is {onnx_type}, which the protocol cannot carry")
+    return datatype

@@ -1,0 +1,49 @@
+"""Requests and schedulers to test with; time is a number that the tests choose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+
+from tritonpy import CallbackSink, InferRequest, SchedulerContext, Tensor
+from tritonpy_batching_dynamic.preferred import PreferredPolicy
+from tritonpy_batching_dynamic.scheduler import DynamicScheduler
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+@pytest.fixture
+def config():
+    """Return a function: text -> ModelConfig."""
+    return lambda text: text_format.Parse(text, ModelConfig())
+
+
+@pytest.fixture
+def answers():
+    """Collect the answers of the requests of this test as (request, response)."""
+    return []
+
+
+@pytest.fixture
+def request_of(answers):
+    """Return a function that makes a request with `rows` rows, queued at `at` ns."""
+    sink = CallbackSink(lambda request, response: answers.append((request, response)))
+
+    def make(name="", rows=1, at=0, shape=(4,), **fields):
+        inputs = {"IN": Tensor("IN", "FP32", (rows, *shape), np.zeros((rows, *shape), np.float32))}
+        return InferRequest("m", inputs, sink, id=name, batch_size=rows, queued_ns=at, **fields)
+
+    return make
+
+
+@pytest.fixture
+def scheduler_of(config):
+    """Return a function: configuration text -> DynamicScheduler."""
+
+    def make(text, policies=None):
+        parsed = config(text)
+        known = {"preferred": PreferredPolicy, **(policies or {})}
+        context = SchedulerContext("m", 1, parsed, None, lambda name: known[name](parsed), lambda: None)
+        return DynamicScheduler(context)
+
+    return make

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import FailureReason, QueueFull
+from tritonpy_batching_dynamic.queue_policy import QueuePolicy
+from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
+
+
+def names(requests):
+    return [request.id for request in requests]
+
+
+@pytest.fixture
+def fill(request_of):
+    def fill(queue, *specs):
+        made = [request_of(name, **fields) for name, fields in specs]
+        for each in made:
+            queue.append(each)
+        return made
+
+    return fill
+
+
+def test_one_level_is_first_in_first_out(fill):
+    queue = RequestQueue(QueuePolicy())
+    fill(queue, ("a", {"priority": 3}), ("b", {"priority": 1}), ("c", {}))
+    assert queue.in_order
+    assert names(queue.pop(2)) == ["a", "b"]
+    assert names(queue.pop(5)) == ["c"]
+    assert queue.size == 0
+
+
+def test_levels_run_in_the_order_of_their_numbers(fill):
+    queue = RequestQueue(QueuePolicy(), levels=3, default_level=2)
+    fill(queue, ("low", {"priority": 3}), ("none", {}), ("high", {"priority": 1}), ("beyond", {"priority": 4}))
+    assert names(queue) == ["high", "none", "beyond", "low"]
+    assert names(queue.after(1, 2)) == ["none", "beyond"]
+    assert names(queue.pop(3)) == ["high", "none", "beyond"]
+    assert names(queue.pop(3)) == ["low"]
+
+
+def test_levels_without_a_policy_of_their_own_leave_nothing_behind(fill):
+    queue = RequestQueue(QueuePolicy(), {7: QueuePolicy()}, levels=2**64 - 1, default_level=7)
+    made = fill(queue, *((str(level), {"priority": level}) for level in (2**64 - 1, 5, 7, 6)))
+    assert not queue.in_order
+    assert queue.remove(made[3])
+    assert names(queue.pop(9)) == ["5", "7", str(2**64 - 1)]
+    assert queue.in_order  # the configured level alone is left
+    assert queue.size == 0
+
+
+def test_a_full_level_refuses_and_the_others_still_take(fill, request_of):
+    queue = RequestQueue(QueuePolicy(), {1: QueuePolicy(max_size=2)}, levels=2, default_level=1)
+    fill(queue, ("a", {}), ("b", {}))
+    with pytest.raises(QueueFull) as refused:
+        queue.append(request_of("c"))
+    assert refused.value.message == "[request id: c] Exceeds maximum queue size"
+    assert refused.value.reason is FailureReason.REJECTED
+    with pytest.raises(QueueFull, match=r"^\[request id: <id_unknown>\] Exceeds"):
+        queue.append(request_of(""))
+    queue.append(request_of("d", priority=2))
+    assert names(queue) == ["a", "b", "d"]
+
+
+def test_delayed_requests_count_against_the_maximum(fill, request_of):
+    queue = RequestQueue(QueuePolicy(max_size=1, timeout_ns=10, delays=True))
+    fill(queue, ("a", {}))
+    assert queue.expire(10) == []
+    with pytest.raises(QueueFull):
+        queue.append(request_of("b"))
+
+
+def test_overdue_requests_are_returned_once_in_their_order(fill):
+    queue = RequestQueue(QueuePolicy(timeout_ns=10))
+    fill(queue, ("a", {"at": 0}), ("b", {"at": 5}), ("c", {"at": 6}))
+    assert queue.next_deadline == 10
+    assert queue.expire(9) == []
+    assert names(queue.expire(15)) == ["a", "b"]
+    assert queue.expire(15) == []
+    assert (queue.next_deadline, queue.size, names(queue)) == (16, 1, ["c"])
+
+
+def test_a_delayed_request_runs_after_its_level_and_before_the_next(fill):
+    policies = {1: QueuePolicy(timeout_ns=10, delays=True)}
+    queue = RequestQueue(QueuePolicy(), policies, levels=2, default_level=1)
+    fill(queue, ("a", {"at": 0}), ("low", {"priority": 2}), ("b", {"at": 5}))
+    assert queue.expire(10) == []
+    assert names(queue) == ["b", "a", "low"]
+    fill(queue, ("c", {"at": 20}))
+    assert queue.expire(15) == []
+    assert names(queue) == ["c", "a", "b", "low"]
+    assert names(queue.pop(4)) == ["c", "a", "b", "low"]
+
+
+def test_what_was_taken_or_removed_does_not_expire(fill):
+    queue = RequestQueue(QueuePolicy(timeout_ns=10))
+    made = fill(queue, ("a", {}), ("b", {}))
+    queue.pop(1)
+    assert queue.remove(made[1])
+    assert queue.expire(10) == []
+    assert queue.next_deadline == NEVER
+
+
+def test_a_shorter_time_of_a_later_request_counts(fill):
+    queue = RequestQueue(QueuePolicy(timeout_ns=50_000, overridable=True))
+    fill(queue, ("a", {"at": 0}), ("b", {"at": 1, "timeout_us": 10}))
+    assert names(queue.expire(10_001)) == ["b"]
+    assert queue.next_deadline == 50_000
+
+
+def test_removing_says_whether_the_request_waited(fill, request_of):
+    queue = RequestQueue(QueuePolicy(timeout_ns=10, delays=True))
+    made = fill(queue, ("a", {}), ("b", {"at": 5}))
+    queue.expire(10)
+    assert queue.remove(made[0])
+    assert not queue.remove(made[0])
+    assert not queue.remove(request_of("stranger"))
+    assert (queue.size, names(queue)) == (1, ["b"])
+
+
+def test_the_epoch_stands_only_while_requests_are_added_at_the_end(fill):
+    queue = RequestQueue(QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1)
+    before = queue.epoch
+    fill(queue, ("a", {}), ("b", {}))
+    assert queue.epoch == before
+    fill(queue, ("low", {"priority": 2}))
+    before = queue.epoch
+    fill(queue, ("c", {}))
+    assert queue.epoch > before
+    before = queue.epoch
+    queue.pop(1)
+    assert queue.epoch > before

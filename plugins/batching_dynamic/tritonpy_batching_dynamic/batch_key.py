@@ -1,0 +1,59 @@
+"""Which requests may share a batch, decided by a key that they must have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tritonpy import InferRequest
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+KeyOf = Callable[[InferRequest], object]
+
+
+def batch_key(config: ModelConfig) -> KeyOf | None:
+    """Return what gives a request's key, or None where every request fits every other.
+
+    Requests differ by the shape of an input with variable dimensions (not where it `allow_ragged_batch`), by shape and
+    values of a shape tensor, and by which optional inputs they have.
+    """
+    parts: list[KeyOf] = []
+    for each in config.input:
+        if each.is_shape_tensor:
+            parts.append(partial(_content, each.name))
+        elif each.optional and -1 in each.dims and not each.allow_ragged_batch:
+            parts.append(partial(_optional_shape, each.name))
+        elif each.optional:
+            parts.append(partial(_presence, each.name))
+        elif -1 in each.dims and not each.allow_ragged_batch:
+            parts.append(partial(_shape, each.name))
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return lambda request: [part(request) for part in parts]
+
+
+def _shape(name: str, request: InferRequest) -> object:
+    return request.inputs[name].shape[1:]
+
+
+def _optional_shape(name: str, request: InferRequest) -> object:
+    tensor = request.inputs.get(name)
+    return None if tensor is None else tensor.shape[1:]
+
+
+def _presence(name: str, request: InferRequest) -> object:
+    return name in request.inputs
+
+
+def _content(name: str, request: InferRequest) -> object:
+    tensor = request.inputs.get(name)
+    if tensor is None:
+        return None
+    if not isinstance(tensor.data, np.ndarray):
+        return object()  # values on a device are not read here: equal to nothing
+    return tensor.shape, tensor.data.tobytes()

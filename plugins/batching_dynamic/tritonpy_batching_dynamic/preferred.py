@@ -1,0 +1,55 @@
+"""The default batch policy: Triton's preferred sizes and queue delay."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from tritonpy import BatchPolicy, Pending, Run, Wait
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+class PreferredPolicy(BatchPolicy):
+    """A batch of a preferred size leaves at once; another waits until its oldest request is `max_queue_delay` old.
+
+    When the delay is over, or there is none and no preferred size can be made, everything that fits leaves. A batch that
+    can no longer come to a preferred size leaves without waiting: the next request would take it past the largest one, or
+    cannot join. Without preferred sizes the model's maximum is the one.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        batching = config.dynamic_batching
+        self._preferred = sorted(batching.preferred_batch_size) or [max(1, config.max_batch_size)]
+        self._largest = self._preferred[-1]
+        self._delay_ns = batching.max_queue_delay_microseconds * 1_000
+
+    def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
+        """Decide by the sizes of what waits and the age of the oldest."""
+        count = len(pending.sizes)
+        delay_ns = self._delay_ns
+        if delay_ns and now_ns >= pending.oldest_ns + delay_ns:
+            return Run(count)
+        if pending.rows == count:  # one row each, so that every number of rows can be had
+            fitting = bisect_right(self._preferred, count)
+            best = self._preferred[fitting - 1] if fitting else 0
+        else:
+            best = self._best(pending.sizes)
+        if best:
+            return Run(best)
+        if not delay_ns or pending.closed or pending.rows >= self._largest:
+            return Run(count)
+        return Wait(pending.oldest_ns + delay_ns)
+
+    def _best(self, sizes: Sequence[int]) -> int:
+        best = 0
+        for count, rows in enumerate(accumulate(sizes), start=1):
+            if rows in self._preferred:
+                best = count
+            elif rows > self._largest and count > 1:
+                return best or count - 1  # past the largest size: without this one is the best there is
+        return best

@@ -1,0 +1,166 @@
+"""The requests that wait: by priority level, each level in order of arrival, with its time-outs. No clock, no lock."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from operator import attrgetter
+
+from tritonpy import UNBOUNDED, InferRequest, QueueFull
+from tritonpy_batching_dynamic.queue_policy import QueuePolicy
+
+NEVER = UNBOUNDED
+
+
+class _Level:
+    """One priority level: what waits in time, and behind it what overstayed and was delayed."""
+
+    __slots__ = ("delayed", "max_size", "number", "policy", "times_out", "waiting")
+
+    def __init__(self, number: int, policy: QueuePolicy) -> None:
+        self.number = number
+        self.policy = policy
+        self.max_size = policy.max_size or NEVER
+        self.times_out = policy.timeout_ns > 0
+        self.waiting: deque[InferRequest] = deque()
+        self.delayed: deque[InferRequest] = deque()
+
+
+_NUMBER = attrgetter("number")
+
+
+class RequestQueue:
+    """Iterating gives the requests in the order in which they are to run.
+
+    `levels` is the highest priority number (0: no priorities), 1 comes first; a request that names none or one out of range
+    gets `default_level`. `policies` are those of single levels, `default_policy` serves the others: such a level exists
+    only while something waits in it, since numbers go up to 2^64.
+    `size` counts what waits. `in_order` says that the first request is the oldest. `epoch` grows with every change other
+    than a request added at the very end. No time-out is due before `next_deadline` (ns), which may be early but is never
+    late.
+    """
+
+    def __init__(
+        self,
+        default_policy: QueuePolicy,
+        policies: Mapping[int, QueuePolicy] | None = None,
+        levels: int = 0,
+        default_level: int = 0,
+    ) -> None:
+        self._default_policy = default_policy
+        self._last_level = levels
+        self._default_level = default_level
+        lasting = dict(policies or {}) if levels else {default_level: default_policy}
+        self._lasting = frozenset(lasting)
+        self._levels: dict[int, _Level] = {}
+        # Both in the order of running; level i has the lines 2i and 2i+1.
+        self._order: list[_Level] = []
+        self._lines: list[deque[InferRequest]] = []
+        self._deadlines: dict[InferRequest, int] = {}
+        self.size = 0
+        self.epoch = 0
+        self.in_order = False
+        self.next_deadline = NEVER
+        for number, policy in lasting.items():
+            self._open(number, policy)
+
+    def append(self, request: InferRequest) -> None:
+        """Add `request` to its level; raises QueueFull where the level's policy allows no more."""
+        number = request.priority
+        if not 0 < number <= self._last_level:
+            number = self._default_level
+        level = self._levels.get(number) or self._open(number, self._default_policy)
+        if len(level.waiting) + len(level.delayed) >= level.max_size:
+            raise QueueFull("Exceeds maximum queue size").with_request_id(request.id)
+        if not self.in_order:
+            self.epoch += 1  # perhaps it is the last nevertheless; then a look is repeated in vain
+        if level.times_out:
+            self._watch(request, level.policy)
+        level.waiting.append(request)
+        self.size += 1
+
+    def after(self, count: int, limit: int) -> list[InferRequest]:
+        """Return up to `limit` of the requests that follow the first `count`."""
+        if count + 1 == self.size and self.in_order:
+            return [self._lines[0][-1]]  # the usual case: one request since the last look
+        return list(islice(chain.from_iterable(self._lines), count, count + limit))
+
+    def pop(self, count: int) -> list[InferRequest]:
+        """Remove and return the first `count` requests, or all if there are fewer."""
+        taken: list[InferRequest] = []
+        index = 0
+        for index, line in enumerate(self._lines):  # noqa: B007
+            room = count - len(taken)
+            if len(line) > room:
+                taken += [line.popleft() for _ in range(room)]
+                break
+            taken += line
+            line.clear()
+        self._forget(taken, index // 2)
+        return taken
+
+    def remove(self, request: InferRequest) -> bool:
+        """Remove `request` if it waits here, and say whether it did."""
+        for index, line in enumerate(self._lines):
+            if request in line:
+                line.remove(request)
+                self._forget((request,), index // 2)
+                return True
+        return False
+
+    def expire(self, now_ns: int) -> list[InferRequest]:
+        """Remove and return what is overdue and refused by its policy; what its policy delays changes its place."""
+        if now_ns < self.next_deadline:
+            return []
+        overdue = {request for request, deadline in self._deadlines.items() if deadline <= now_ns}
+        rejected: list[InferRequest] = []
+        for level in self._order:
+            late = [request for request in level.waiting if request in overdue]
+            if late:
+                in_time = [request for request in level.waiting if request not in overdue]
+                level.waiting.clear()
+                level.waiting.extend(in_time)
+                (level.delayed if level.policy.delays else rejected).extend(late)
+        for request in overdue:
+            del self._deadlines[request]
+        self._forget(rejected, len(self._order) - 1)
+        self.next_deadline = min(self._deadlines.values(), default=NEVER)
+        return rejected
+
+    def __iter__(self) -> Iterator[InferRequest]:
+        return chain.from_iterable(self._lines)
+
+    def _open(self, number: int, policy: QueuePolicy) -> _Level:
+        level = self._levels[number] = _Level(number, policy)
+        insort(self._order, level, key=_NUMBER)
+        index = 2 * bisect_left(self._order, number, key=_NUMBER)
+        self._lines[index:index] = (level.waiting, level.delayed)
+        self._note_order()
+        return level
+
+    def _close(self, level: _Level) -> None:
+        index = bisect_left(self._order, level.number, key=_NUMBER)
+        del self._levels[level.number], self._order[index], self._lines[2 * index : 2 * index + 2]
+
+    def _watch(self, request: InferRequest, policy: QueuePolicy) -> None:
+        deadline = policy.deadline(request.queued_ns, request.timeout_us)
+        self._deadlines[request] = deadline
+        self.next_deadline = min(self.next_deadline, deadline)
+
+    def _forget(self, gone: Sequence[InferRequest], last: int) -> None:
+        # `last`: behind it no level changed, so that only those up to it can have become empty.
+        self.size -= len(gone)
+        self.epoch += 1
+        if self._deadlines:
+            for request in gone:
+                self._deadlines.pop(request, None)
+        if len(self._order) > len(self._lasting):
+            for level in self._order[: last + 1]:
+                if level.number not in self._lasting and not level.waiting and not level.delayed:
+                    self._close(level)
+        self._note_order()
+
+    def _note_order(self) -> None:
+        self.in_order = len(self._order) == 1 and not self._lines[1]

@@ -1,0 +1,116 @@
+"""The scheduler that batches: a queue, its head, and a policy's decision about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from tritonpy import (
+    UNBOUNDED,
+    Batch,
+    Cancelled,
+    InferRequest,
+    InferResponse,
+    QueueTimeout,
+    Run,
+    Scheduler,
+    SchedulerContext,
+    Unavailable,
+    Wait,
+)
+from tritonpy_batching_dynamic.batch_key import batch_key
+from tritonpy_batching_dynamic.queue_policy import QueuePolicy
+from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
+from tritonpy_batching_dynamic.window import Window
+
+HOLD_VARIABLE = "TRITONSERVER_DELAY_SCHEDULER"
+
+
+class DynamicScheduler(Scheduler):
+    """Serves models with `dynamic_batching`. The instances are alike; the model's parameter `batch_policy` names the policy.
+
+    The environment variable TRITONSERVER_DELAY_SCHEDULER, for tests, holds everything back until that many requests have
+    been queued at the same time, once.
+    """
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        config = context.config
+        batching = config.dynamic_batching
+        name = config.parameters["batch_policy"].string_value if "batch_policy" in config.parameters else "preferred"
+        self._policy = context.policy(name)
+        self._queue = RequestQueue(
+            QueuePolicy.of(batching.default_queue_policy),
+            {level: QueuePolicy.of(policy) for level, policy in batching.priority_queue_policy.items()},
+            batching.priority_levels,
+            batching.default_priority_level,
+        )
+        self._window = Window(max(1, config.max_batch_size), batch_key(config))
+        # The decision holds until the queue changes or its time comes: an instance asks several times for one batch.
+        self._decision: Run | Wait | None = None
+        self._hold = int(os.environ.get(HOLD_VARIABLE, "0"))
+        self._stopped = False
+
+    def enqueue(self, request: InferRequest) -> None:
+        """Take the request; raises QueueFull by the policy of its level, Unavailable once stopped."""
+        if self._stopped:
+            raise Unavailable(
+                "Server is stopping, scheduler for model has stopped accepting new inference requests"
+            ).with_request_id(request.id)
+        self._queue.append(request)
+        self._decision = None
+        if self._hold and self._queue.size >= self._hold:
+            self._hold = 0
+
+    def ready(self, instance: int, now_ns: int) -> bool | int:
+        """Say whether a batch can be cut now, or when at the latest if nothing comes."""
+        decision = self._decide(now_ns)
+        if decision is None:
+            return False
+        return True if type(decision) is Run else decision.until_ns
+
+    def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
+        """Cut the batch that the policy decided on, or its first `limit` requests."""
+        decision = self._decide(now_ns)
+        if type(decision) is not Run:
+            return None
+        self._decision = None
+        return Batch(self._queue.pop(min(decision.count, limit)))
+
+    def cancel(self, request: InferRequest) -> None:
+        """Drop `request` and answer it, if it waits here."""
+        if self._queue.remove(request):
+            self._decision = None
+            request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
+
+    def expire(self, now_ns: int) -> int | None:
+        """Answer with QueueTimeout what waited too long, put behind its level what may wait on."""
+        queue = self._queue
+        if queue.next_deadline == NEVER or self._hold:
+            return None
+        if now_ns >= queue.next_deadline:
+            self._decision = None
+            for request in queue.expire(now_ns):
+                request.respond(InferResponse.failed(request, QueueTimeout("Request timeout expired")))
+        return queue.next_deadline if queue.next_deadline != NEVER else None
+
+    def pending(self) -> Sequence[InferRequest]:
+        """The requests that wait, in the order in which they would run."""
+        return tuple(self._queue)
+
+    def stop(self) -> None:
+        """Accept no more; what waits is still served."""
+        self._stopped = True
+
+    def _decide(self, now_ns: int) -> Run | Wait | None:
+        queue = self._queue
+        if self._hold or not queue.size:
+            return None
+        if now_ns >= queue.next_deadline:
+            self.expire(now_ns)
+            if not queue.size:
+                return None
+        decision = self._decision
+        if decision is None or (type(decision) is Wait and decision.until_ns <= now_ns):
+            decision = self._decision = self._policy.plan(self._window.look(queue), now_ns)
+        return decision

@@ -1,0 +1,129 @@
+"""InferResponse -> the bytes of a ModelInferResponse or ModelStreamInferResponse. Pure; knows no transport.
+
+A message may be written as the concatenation of messages that each hold some of its fields. So the parts that repeat
+from answer to answer are kept in serialised form, and the data goes from the tensors to the final bytes in one copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tritonpy import Internal, ParameterValue, Tensor
+from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
+
+if TYPE_CHECKING:
+    from tritonpy import InferResponse
+
+# Field number and wire type of what is written by hand: raw_output_contents of one, infer_response of the other.
+_RAW_OUTPUT = bytes([ModelInferResponse.RAW_OUTPUT_CONTENTS_FIELD_NUMBER << 3 | 2])
+_INFER_RESPONSE = bytes([ModelStreamInferResponse.INFER_RESPONSE_FIELD_NUMBER << 3 | 2])
+
+
+def _final_flag(final: bool) -> bytes:
+    flag = {"triton_final_response": InferParameter(bool_param=final)}
+    return ModelInferResponse(parameters=flag).SerializeToString()
+
+
+_FINAL_FLAG = {True: _final_flag(True), False: _final_flag(False)}
+
+
+def encode_response(response: InferResponse) -> bytes:
+    """Return the ModelInferResponse of an answer without error; all data is raw, one entry per output."""
+    return b"".join(_parts(response, b""))
+
+
+def encode_stream_response(response: InferResponse) -> bytes:
+    """Return the ModelStreamInferResponse of an answer without error, which says whether it is the final one."""
+    parts = _parts(response, _FINAL_FLAG[response.final])
+    size = sum([part.nbytes if isinstance(part, np.ndarray) else len(part) for part in parts])
+    return b"".join([_INFER_RESPONSE, _varint(size), *parts])
+
+
+def encode_refusal(text: str, request_id: str) -> bytes:
+    """Return the ModelStreamInferResponse that says why a request was not taken."""
+    return _stream_error(text, ModelInferResponse(id=request_id))
+
+
+def encode_empty_final(request_id: str, model: str, version: str) -> bytes:
+    """Return the ModelStreamInferResponse that only says that no more answers follow."""
+    return ModelStreamInferResponse(infer_response=_closing(request_id, model, version, True)).SerializeToString()
+
+
+def encode_failure(text: str, final: bool, request_id: str, model: str, version: str) -> bytes:
+    """Return the ModelStreamInferResponse of an answer that is an error; model and version are as the client gave them."""
+    return _stream_error(text, _closing(request_id, model, version, final))
+
+
+def _stream_error(text: str, about: ModelInferResponse) -> bytes:
+    return ModelStreamInferResponse(error_message=text, infer_response=about).SerializeToString()
+
+
+def _closing(request_id: str, model: str, version: str, final: bool) -> ModelInferResponse:
+    flag = {"triton_final_response": InferParameter(bool_param=final)}
+    return ModelInferResponse(id=request_id, model_name=model, model_version=version, parameters=flag)
+
+
+def _parts(response: InferResponse, flag: bytes) -> list[Any]:
+    parts: list[Any] = [_model(response.model_name, response.model_version)]
+    if response.id:
+        parts.append(ModelInferResponse(id=response.id).SerializeToString())
+    if response.parameters:
+        parts.append(_parameters(response.parameters))
+    parts.append(flag)
+    raws: list[Any] = []
+    for tensor in response.outputs:
+        parts.append(_output(tensor.name, tensor.datatype, tensor.shape))
+        data = tensor.data if isinstance(tensor.data, np.ndarray) else _on_host(tensor)
+        raws += (_RAW_OUTPUT, _varint(data.nbytes), data)
+    return parts + raws
+
+
+@lru_cache(maxsize=1024)
+def _model(name: str, version: int) -> bytes:
+    return ModelInferResponse(model_name=name, model_version=str(version)).SerializeToString()
+
+
+@lru_cache(maxsize=4096)
+def _output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
+    output = ModelInferResponse.InferOutputTensor(name=name, datatype=datatype, shape=shape)
+    return ModelInferResponse(outputs=[output]).SerializeToString()
+
+
+@lru_cache(maxsize=4096)
+def _varint(number: int) -> bytes:
+    """Protobuf's variable-length integer: seven bits per byte, the least significant first."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def _on_host(tensor: Tensor) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(tensor.numpy())
+
+
+def _parameters(parameters: Mapping[str, ParameterValue]) -> bytes:
+    message = ModelInferResponse()
+    for key, value in parameters.items():
+        parameter = message.parameters[key]
+        if isinstance(value, bool):
+            parameter.bool_param = value
+        elif isinstance(value, int):
+            parameter.int64_param = _int64(key, value)
+        elif isinstance(value, float):
+            parameter.double_param = value
+        else:
+            parameter.string_param = value
+    return message.SerializeToString()
+
+
+def _int64(key: str, value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise Internal(f"response parameter '{key}' is {value}, which does not fit 64 bits: give it as text")
+    return value

@@ -1,0 +1,50 @@
+"""The parameters of a tensor that lies in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from tritonpy import InvalidArgument
+
+if TYPE_CHECKING:
+    from tritonpy_protos.grpc_service_pb2 import InferParameter
+
+
+class Region(NamedTuple):
+    """Where a tensor lies: `byte_size` bytes from `offset` of a registered region."""
+
+    name: str
+    offset: int
+    byte_size: int
+
+
+def parse_region(parameters: Mapping[str, InferParameter], tensor: str) -> Region | None:
+    """Return the region that the parameters of `tensor` name, None if they name none. Raises InvalidArgument."""
+    if "shared_memory_region" not in parameters:
+        for key in ("shared_memory_offset", "shared_memory_byte_size"):
+            if key in parameters:
+                raise InvalidArgument(
+                    f"'{key}' can not be specified without 'shared_memory_region' parameter for tensor '{tensor}'"
+                )
+        return None
+    region = parameters["shared_memory_region"]
+    if region.WhichOneof("parameter_choice") != "string_param":
+        raise _wrong_type("shared_memory_region", tensor, "string_param")
+    offset = _integer(parameters, "shared_memory_offset", tensor) if "shared_memory_offset" in parameters else 0
+    if "shared_memory_byte_size" not in parameters:
+        raise InvalidArgument(
+            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter "
+            f"for tensor '{tensor}'"
+        )
+    return Region(region.string_param, offset, _integer(parameters, "shared_memory_byte_size", tensor))
+
+
+def _integer(parameters: Mapping[str, InferParameter], key: str, tensor: str) -> int:
+    if parameters[key].WhichOneof("parameter_choice") != "int64_param":
+        raise _wrong_type(key, tensor, "int64_param")
+    return parameters[key].int64_param
+
+
+def _wrong_type(key: str, tensor: str, expected: str) -> InvalidArgument:
+    return InvalidArgument(f"invalid value type for '{key}' parameter for tensor '{tensor}', expected {expected}.")

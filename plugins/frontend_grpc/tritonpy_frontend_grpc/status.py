@@ -1,0 +1,35 @@
+"""Errors as gRPC says them: the one table from codes to status numbers, and texts that fit into a trailer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from tritonpy import Code
+
+# The numbers are those of the gRPC specification, so that any transport can send them.
+STATUS: Mapping[Code, int] = {
+    Code.UNKNOWN: 2,  # UNKNOWN
+    Code.INTERNAL: 13,  # INTERNAL
+    Code.NOT_FOUND: 5,  # NOT_FOUND
+    Code.INVALID_ARG: 3,  # INVALID_ARGUMENT
+    Code.UNAVAILABLE: 14,  # UNAVAILABLE
+    Code.UNSUPPORTED: 12,  # UNIMPLEMENTED
+    Code.ALREADY_EXISTS: 6,  # ALREADY_EXISTS
+    Code.CANCELLED: 1,  # CANCELLED
+}
+SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
+
+# Clients refuse trailers beyond 8 KiB, and the text travels percent-encoded among others.
+_MAX_ENCODED = 6 * 1024
+_PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+
+
+def status_text(text: str) -> str:
+    """Return `text`, shortened at its end where a client could not receive it whole."""
+    if len(text) * 12 <= _MAX_ENCODED:  # four bytes of UTF-8, three characters each, at the most
+        return text
+    kept = text
+    while len(quote(kept, safe=_PRINTABLE, errors="replace")) > _MAX_ENCODED:
+        kept = kept[: len(kept) * 7 // 8]
+    return text if kept == text else f"{kept} ..."

@@ -1,0 +1,164 @@
+"""What one ModelStreamInfer call has open, and in which order its answers leave. Pure; knows no transport.
+
+A model that answers once has its answers sent in the order of the requests; a decoupled one as it produces them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from tritonpy import DecoupledRefused, Internal, TritonError
+from tritonpy_frontend_grpc.encode import (
+    encode_empty_final,
+    encode_failure,
+    encode_refusal,
+    encode_stream_response,
+)
+from tritonpy_frontend_grpc.parameters import wants_empty_final
+
+if TYPE_CHECKING:
+    from tritonpy import Engine, InferRequest, InferResponse
+    from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
+
+
+class Slot:
+    """One request of a stream, from its arrival to its last answer; it is the request's tag.
+
+    `put_in` is written by whoever answers, `taken_out` by the event loop: neither needs a lock.
+    """
+
+    __slots__ = (
+        "complete", "empty_final", "id", "in_turn", "model", "put_in", "replies", "request", "stream", "taken_out",
+        "version",
+    )  # fmt: skip
+
+    def __init__(self, stream: Stream, message: ModelInferRequest) -> None:
+        self.stream = stream
+        self.id = message.id
+        self.model, self.version = message.model_name, message.model_version  # as the client gave them
+        self.empty_final = wants_empty_final(message.parameters)
+        self.in_turn = True  # False: decoupled, sends whenever it has something
+        self.request: InferRequest | None = None
+        self.replies: list[bytes] = []  # answers that wait for their turn
+        self.complete = False
+        self.put_in = self.taken_out = 0
+
+
+class Outgoing(NamedTuple):
+    """The next thing to send: a message, or the error that ends the whole call."""
+
+    slot: Slot
+    item: bytes | TritonError
+
+
+class Stream:
+    """The state of one call; used on the event loop only, `has_room` excepted.
+
+    `limit` bounds the answers of one request that wait to be sent, as far as its producer heeds it. With `ends_on_error`
+    the first error ends the call with a gRPC status. `changed` is called when there may be something to send, or nothing
+    is open any more.
+    """
+
+    def __init__(self, limit: int, ends_on_error: bool, changed: Callable[[], None]) -> None:
+        self.unsent_bytes = 0
+        self._limit = limit
+        self._ends_on_error = ends_on_error
+        self._changed = changed
+        self._open: set[Slot] = set()
+        self._turns: deque[Slot] = deque()
+        self._outbox: deque[Outgoing] = deque()
+        self._abandoned = False
+
+    @property
+    def idle(self) -> bool:
+        """No request is open and nothing waits to be sent."""
+        return not self._open and not self._outbox
+
+    def take(self, slot: Slot, request: InferRequest, engine: Engine) -> None:
+        """Hand `request` to the engine. Raises its TritonErrors; then the slot must be `refused`."""
+        request.tag = slot
+        try:
+            engine.infer(request)
+        except DecoupledRefused:
+            slot.in_turn = False
+            request.accepts_decoupled = True
+            engine.infer(request)
+        slot.request = request
+        self._open.add(slot)
+        if slot.in_turn:
+            self._turns.append(slot)
+
+    def refused(self, slot: Slot, error: TritonError) -> None:
+        """Answer a request that the engine did not take."""
+        slot.put_in += 1
+        if slot.in_turn:
+            self._turns.append(slot)
+        self._answer(slot, error if self._ends_on_error else encode_refusal(error.message, slot.id), True)
+
+    def answered(self, slot: Slot, response: InferResponse) -> None:
+        """Take an answer, the final one or not. Never raises."""
+        if response.final:
+            self._open.discard(slot)
+        if self._abandoned:
+            return
+        try:
+            item = self._item(slot, response)
+        except Exception as error:
+            failure = Internal(f"the response can not be sent: {error}")
+            item = failure if self._ends_on_error else self._failure(slot, failure, response.final)
+        self._answer(slot, item, response.final)
+
+    def next(self) -> Outgoing | None:
+        """Take out what is to be sent next, None if there is nothing now."""
+        return self._outbox.popleft() if self._outbox else None
+
+    def sent(self, outgoing: Outgoing) -> None:
+        """Take note that a message has left."""
+        outgoing.slot.taken_out += 1
+        if isinstance(outgoing.item, bytes):
+            self.unsent_bytes -= len(outgoing.item)
+
+    def has_room(self, slot: Slot) -> bool:
+        """Say whether a producer may go on; called from any thread. An abandoned stream keeps nobody waiting."""
+        return self._abandoned or slot.put_in - slot.taken_out < self._limit
+
+    def abandon(self) -> None:
+        """Cancel what is open: nobody takes the answers any more."""
+        self._abandoned = True
+        for slot in list(self._open):
+            if slot.request is not None:
+                slot.request.cancel()
+
+    def _item(self, slot: Slot, response: InferResponse) -> bytes | TritonError | None:
+        if response.error is not None:
+            return response.error if self._ends_on_error else self._failure(slot, response.error, response.final)
+        if not response.empty:
+            return encode_stream_response(response)
+        return encode_empty_final(slot.id, slot.model, slot.version) if slot.empty_final else None
+
+    def _failure(self, slot: Slot, error: TritonError, final: bool) -> bytes:
+        return encode_failure(error.message, final, slot.id, slot.model, slot.version)
+
+    def _answer(self, slot: Slot, item: bytes | TritonError | None, final: bool) -> None:
+        if isinstance(item, TritonError):
+            self._outbox.append(Outgoing(slot, item))  # it waits for no turn: the call ends here
+        elif item is None:
+            slot.taken_out += 1
+        else:
+            self.unsent_bytes += len(item)
+            if slot.in_turn:
+                slot.replies.append(item)
+            else:
+                self._outbox.append(Outgoing(slot, item))
+        slot.complete = final
+        if slot.in_turn:
+            self._advance()
+        self._changed()
+
+    def _advance(self) -> None:
+        turns = self._turns
+        while turns and turns[0].complete:
+            slot = turns.popleft()
+            self._outbox += [Outgoing(slot, reply) for reply in slot.replies]

@@ -1,0 +1,78 @@
+"""One ModelStreamInfer call on grpc.aio: reads requests and writes answers at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from tritonpy import TritonError, Unavailable
+from tritonpy_frontend_grpc.status import SHUTTING_DOWN
+from tritonpy_frontend_grpc.stream import Stream
+
+if TYPE_CHECKING:
+    from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
+
+Take = Callable[[Stream, "ModelInferRequest"], None]
+
+# Beyond this many bytes that the client does not fetch, its stream is not read any further.
+MAX_UNSENT_BYTES = 64 * 2**20
+
+
+class StreamCall:
+    """The call's handler writes, a task of its own reads; both end with the call.
+
+    `take` gets each request as it arrives, `limit` and `ends_on_error` are those of `Stream`.
+    """
+
+    def __init__(
+        self, context: grpc.aio.ServicerContext[Any, Any], take: Take, limit: int, ends_on_error: bool
+    ) -> None:
+        self._context = context
+        self._take = take
+        self._wake = asyncio.Event()
+        self._fetched = asyncio.Event()
+        self._closed = False
+        self._stream = Stream(limit, ends_on_error, self._wake.set)
+
+    async def run(self) -> TritonError | None:
+        """Serve until the client is done and everything is answered; return the error that the call is to end with."""
+        reader = asyncio.create_task(self._read())
+        reader.add_done_callback(lambda _: self._wake.set())
+        try:
+            return await self._write(reader)
+        finally:  # also when the client went away, or its deadline passed: then this task is cancelled
+            reader.cancel()
+            self._stream.abandon()
+
+    def close(self) -> None:
+        """End the call as soon as what was answered is sent."""
+        self._closed = True
+        self._wake.set()
+
+    async def _read(self) -> None:
+        stream = self._stream
+        while (message := await self._context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]
+            self._take(stream, message)
+            while stream.unsent_bytes > MAX_UNSENT_BYTES:
+                self._fetched.clear()
+                await self._fetched.wait()
+
+    async def _write(self, reader: asyncio.Task[None]) -> TritonError | None:
+        stream, write = self._stream, self._context.write
+        while True:
+            self._wake.clear()
+            while (outgoing := stream.next()) is not None:
+                if isinstance(outgoing.item, TritonError):
+                    return outgoing.item
+                await write(outgoing.item)
+                stream.sent(outgoing)
+                self._fetched.set()
+            if self._closed:
+                return Unavailable(SHUTTING_DOWN)
+            if reader.done() and stream.idle:
+                reader.result()  # where reading failed, the call does
+                return None
+            await self._wake.wait()

@@ -1,0 +1,211 @@
+"""An engine of few lines, and a server on a thread of its own that speaks HTTP for it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from tritonpy import (
+    DecoupledRefused,
+    Duration,
+    Engine,
+    FrontendContext,
+    InferRequest,
+    InferResponse,
+    InferStatistics,
+    ModelGauges,
+    ModelIndex,
+    ModelMetadata,
+    ModelStatistics,
+    NotFound,
+    ServerMetadata,
+    Tensor,
+    TensorMetadata,
+)
+from tritonpy_frontend_http.frontend import HttpFrontend, HttpOptions
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+class FakeEngine(Engine):
+    """Echoes the inputs of model "echo" as outputs of the same names, at once or when `release` is called."""
+
+    def __init__(self) -> None:
+        self.requests: list[InferRequest] = []
+        self.hold = False
+        self.held: list[InferRequest] = []
+        self.arrived = threading.Event()
+        self.answer: Callable[[InferRequest], Sequence[InferResponse]] = self.echo
+        self.error: Exception | None = None
+        self.ready = True
+        self.loads: list[tuple[Any, ...]] = []
+        self.config = ModelConfig(name="echo", max_batch_size=0)
+        given = self.config.input.add()
+        given.name, given.data_type = "X", 11  # FP32
+        given.dims.append(-1)
+
+    def echo(self, request: InferRequest) -> Sequence[InferResponse]:
+        names = request.inputs if request.outputs is None else request.outputs
+        outputs = [request.inputs[name] for name in names if name in request.inputs]
+        return [InferResponse(outputs, request.model_name, 1, request.id)]
+
+    def infer(self, request: InferRequest) -> None:
+        self._find(request.model_name)
+        if self.error is not None:
+            raise self.error
+        self.requests.append(request)
+        self.held.append(request)
+        self.arrived.set()
+        if not self.hold:
+            self.release()
+
+    def release(self) -> None:
+        held, self.held = self.held, []
+        for request in held:
+            for response in self.answer(request):
+                request.respond(response)
+
+    def _find(self, name: str) -> None:
+        if name == "decoupled":
+            raise DecoupledRefused("decoupled")
+        if name != "echo":
+            raise NotFound(f"Request for unknown model: '{name}' is not found")
+
+    def server_metadata(self) -> ServerMetadata:
+        return ServerMetadata("triton", "1.2.3", ["classification"])
+
+    def is_live(self) -> bool:
+        return True
+
+    def is_ready(self) -> bool:
+        return self.ready
+
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        return name == "echo" and version in (-1, 1)
+
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        self._find(name)
+        tensors = [TensorMetadata("X", "FP32", [-1])]
+        return ModelMetadata(name, ["1"], "fake", tensors, tensors)
+
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        if name == "decoupled":
+            return ModelConfig(name=name, model_transaction_policy={"decoupled": True})
+        self._find(name)
+        return self.config
+
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        stats = InferStatistics(*[Duration() for _ in range(8)])
+        return [ModelStatistics("echo", "1", 0, 0, 0, stats, {}, [], [])]
+
+    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
+        return {}
+
+    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
+        index = [ModelIndex("echo", "1", "READY"), ModelIndex("never")]
+        return index[:1] if ready else index
+
+    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        self._find(name)
+        self.loads.append((name, config, files))
+
+    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+        self.loads.append((name, unload_dependents))
+
+
+class Reply:
+    """An HTTP response read to its end."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> str:
+        return str(self.json["error"])
+
+
+class LiveServer:
+    """The real frontend on an event loop in a thread."""
+
+    def __init__(self, engine: FakeEngine, **options: Any) -> None:
+        self.engine = engine
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="http-test-loop")
+        self.thread.start()
+        context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.test.http"))
+        self.frontend = HttpFrontend(HttpOptions(**{"port": 0, **options}), context)
+        try:
+            self.run(self.frontend.start(engine))
+        except BaseException:
+            self.close()
+            raise
+        self.port = int(self.frontend.address().rpartition(":")[2])
+
+    def run(self, coroutine: Any, timeout: float = 30) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Reply:
+        connection = self.connect()
+        try:
+            data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+            connection.request(method, path, data, dict(headers or {}))
+            return Reply(connection.getresponse())
+        finally:
+            connection.close()
+
+    def infer(self, body: Any, headers: Mapping[str, str] | None = None, model: str = "echo") -> Reply:
+        return self.call("POST", f"/v2/models/{model}/infer", body, headers)
+
+    def close(self) -> None:
+        self.run(self.frontend.stop())
+        self.run(self.loop.shutdown_default_executor())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def server(engine: FakeEngine) -> Iterator[LiveServer]:
+    live = LiveServer(engine)
+    yield live
+    live.close()
+
+
+@pytest.fixture
+def start_server(engine: FakeEngine) -> Iterator[Callable[..., LiveServer]]:
+    started: list[LiveServer] = []
+
+    def start(**options: Any) -> LiveServer:
+        started.append(LiveServer(engine, **options))
+        return started[-1]
+
+    yield start
+    for live in started:
+        live.close()
+
+
+@pytest.fixture
+def tensor() -> Callable[..., Tensor]:
+    return lambda name, values, dtype=np.float32: Tensor.from_numpy(name, np.asarray(values, dtype))
+
+

@@ -1,0 +1,200 @@
+"""Bytes and headers -> InferRequest. Pure: knows no transport and no engine."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET
+from tritonpy import (
+    DTYPES,
+    ITEMSIZES,
+    NO_PARAMETERS,
+    InferRequest,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    OutputSpec,
+    SequenceInfo,
+    Sink,
+    Tensor,
+)
+
+from tritonpy_frontend_http.header import InferHeader, InputHeader, OutputHeader, check_one_source, read_header
+from tritonpy_frontend_http.json_document import INT64_MAX, INT64_MIN, as_bool, as_string, as_uint, prefixed
+from tritonpy_frontend_http.json_tensors import from_json, invalid_shape
+
+_HEADER_LENGTH = "Inference-Header-Content-Length"
+
+
+def header_length(given: bytes | None, content_length: int) -> int:
+    """Return how many bytes of a body are JSON: all of them without the header; 0 means a raw binary request.
+
+    `content_length` is the size of the body after decompression. Raises InvalidArgument.
+    """
+    if given is None:
+        return content_length
+    text = given.decode("latin-1")
+    try:
+        length = int(text)
+    except ValueError:
+        raise InvalidArgument(f"Unable to parse {_HEADER_LENGTH}, got: {text[:80]}") from None
+    if not 0 <= length <= content_length:
+        raise InvalidArgument(f"inference header size should be in range (0, {content_length}), got: {text[:80]}")
+    return length
+
+
+def check_json_size(size: int, limit: int) -> None:
+    """Raise InvalidArgument where a JSON body is larger than the server takes."""
+    if size > limit:
+        raise InvalidArgument(
+            f"request JSON size of {size} bytes exceeds the maximum allowed input size of {limit} bytes. "
+            "Use --http-max-input-size to increase the limit."
+        )
+
+
+def decode_infer(
+    body: bytes, json_size: int, model: str, version: int, sink: Sink, limit: int
+) -> tuple[InferRequest, bool]:
+    """Return the request, and whether outputs that it does not name are to be sent in binary form.
+
+    The first `json_size` bytes of `body` are JSON, the rest is the data of the binary inputs in their order; the tensors are
+    views on `body`. `limit` bounds the JSON and each tensor in it, in bytes; binary data is not limited.
+    Raises TritonError in Triton's words.
+    """
+    check_json_size(json_size, limit)
+    header = read_header(body if json_size == len(body) else memoryview(body)[:json_size])
+    request = InferRequest(model, {}, sink, version, header.id)
+    binary = _apply_parameters(request, header.parameters) if header.parameters else False
+    _add_inputs(request, header, body, json_size, limit)
+    if header.outputs:
+        _add_outputs(request, header.outputs)
+    return request, binary
+
+
+def _add_inputs(request: InferRequest, header: InferHeader, body: bytes, at: int, limit: int) -> None:
+    inputs = request.inputs
+    end = len(body)
+    for given in header.inputs:
+        name, parameters = given.name, given.parameters
+        if name in inputs:
+            raise InvalidArgument(f"{_prefix(request)}input '{name}' already exists in request")
+        shape = tuple(given.shape)
+        if (
+            given.data is UNSET
+            and parameters is not UNSET
+            and type(size := parameters.binary_data_size) is int
+            and parameters.shared_memory_region is UNSET
+        ):
+            if at + size > end:
+                raise _too_short(name, at + size - end, request.model_name)
+            try:
+                inputs[name] = _view(name, given.datatype, shape, body, at, size)
+            except (KeyError, ValueError):
+                raise _unknown(request, name, given.datatype, shape) from None
+            at += size
+        else:
+            inputs[name] = _other_source(given, shape, limit)
+    if at != end:
+        raise InvalidArgument(f"unexpected additional input data for model '{request.model_name}'")
+
+
+def _view(name: str, datatype: str, shape: tuple[int, ...], body: bytes, at: int, size: int) -> Tensor:
+    # What Tensor.from_buffer does, in one step without a slice of `body`: 0.8 us instead of 1.6.
+    itemsize = ITEMSIZES[datatype]
+    if itemsize and size == itemsize * prod(shape):
+        return Tensor(name, datatype, shape, np.ndarray(shape, DTYPES[datatype], body, at))
+    return Tensor(name, datatype, shape, np.ndarray((size,), np.uint8, body, at))
+
+
+def _unknown(request: InferRequest, name: str, datatype: str, shape: tuple[int, ...]) -> InvalidArgument:
+    if datatype in DTYPES:
+        return invalid_shape(name, shape, "has more elements or dimensions than a tensor can have")
+    return InvalidArgument(
+        f"{_prefix(request)}inference input '{name}' data-type is '<invalid>', use one of {', '.join(DTYPES)}"
+    )
+
+
+def _too_short(name: str, missing: int, model: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"unexpected size for input '{name}', expecting {missing} additional bytes for model '{model}'"
+    )
+
+
+def _other_source(given: InputHeader, shape: tuple[int, ...], limit: int) -> Tensor:
+    check_one_source(given)
+    if given.data is UNSET:
+        raise _no_region(given.parameters.shared_memory_region)  # type: ignore[union-attr]
+    return from_json(given.name, given.datatype, shape, given.data, limit)
+
+
+def _no_region(name: object) -> NotFound:
+    return NotFound(f"Unable to find shared memory region: '{name}'")
+
+
+def _add_outputs(request: InferRequest, outputs: list[OutputHeader]) -> None:
+    specs: dict[str, OutputSpec] = {}
+    for output in outputs:
+        name, parameters = output.name, output.parameters
+        if name in specs:
+            raise InvalidArgument(f"{_prefix(request)}output '{name}' already exists in request")
+        if parameters is UNSET:
+            specs[name] = OutputSpec(name)
+            continue
+        if parameters.shared_memory_region is not UNSET:
+            if parameters.classification is not UNSET:
+                raise InvalidArgument("Output can't set both 'shared_memory_region' and 'classification'")
+            if parameters.binary_data is True:
+                raise InvalidArgument("Output can't set both 'shared_memory_region' and 'binary_data'")
+            raise _no_region(parameters.shared_memory_region)
+        classes = parameters.classification or 0
+        specs[name] = OutputSpec(name, classes, binary=parameters.binary_data is True)
+        if classes:
+            request.classifies = True
+    request.outputs = specs
+
+
+def _prefix(request: InferRequest) -> str:
+    return f"[request id: {request.id or '<id_unknown>'}] "
+
+
+def _apply_parameters(request: InferRequest, given: dict[str, Any]) -> bool:
+    binary = False
+    custom: dict[str, str | int | bool | float] = {}
+    sequence_id: int | str = 0
+    start = end = False
+    for key, value in given.items():
+        try:
+            if key == "binary_data_output":
+                binary = as_bool(value)
+            elif key == "sequence_id":
+                sequence_id = as_uint(value) if type(value) is int and value >= 0 else as_string(value)
+            elif key == "sequence_start":
+                start = as_bool(value)
+            elif key == "sequence_end":
+                end = as_bool(value)
+            elif key == "priority":
+                request.priority = as_uint(value)
+            elif key == "timeout":
+                request.timeout_us = as_uint(value)
+            else:
+                custom[key] = _custom(key, value)
+        except Internal as error:
+            raise prefixed(f"Unable to parse '{key}'", error) from None
+    if sequence_id:
+        request.sequence = SequenceInfo(sequence_id, start, end)
+    request.parameters = custom or NO_PARAMETERS
+    return binary
+
+
+def _custom(key: str, value: Any) -> str | int | bool | float:
+    if key.startswith("triton_"):
+        raise InvalidArgument(
+            "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified."
+        )
+    if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
+        return float(value)
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    raise InvalidArgument(f"parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'.")

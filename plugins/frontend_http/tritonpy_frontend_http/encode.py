@@ -1,0 +1,99 @@
+"""InferResponse -> headers and body. Pure: knows no transport."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+from tritonpy import InferResponse, OutputSpec, Tensor, TritonError
+
+from tritonpy_frontend_http.compression import SUPPORTED, UnsupportedEncoding
+from tritonpy_frontend_http.errors import STATUS, error_body
+from tritonpy_frontend_http.json_tensors import to_json
+
+Headers = list[tuple[bytes, bytes]]
+
+JSON_TYPE = (b"content-type", b"application/json")
+_BINARY_TYPE = (b"content-type", b"application/octet-stream")
+# Up to this size the parts of a body are joined: one copy costs less than another write.
+JOIN_BELOW = 64 * 1024
+
+_quote = msgspec.json.encode
+
+
+class Reply(msgspec.Struct, gc=False):
+    """An answer in HTTP's terms; `parts` together are the body, `size` its bytes. The headers include `content-length`."""
+
+    status: int
+    headers: Headers
+    parts: Sequence[bytes | memoryview]
+    size: int
+
+
+def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> Reply:
+    """Return the reply for an answer with data.
+
+    `outputs` are those that the request named; each says whether it is sent as binary data. Without them `binary` does, for all.
+    Raises InvalidArgument for an output that JSON cannot carry.
+    """
+    described: list[bytes] = []
+    buffers: list[bytes | memoryview] = []
+    size = 0
+    for tensor in response.outputs:
+        if binary if outputs is None else outputs[tensor.name].binary:
+            array = tensor.data if type(tensor.data) is np.ndarray else tensor.numpy()
+            nbytes = array.nbytes
+            described.append(_binary_output(tensor.name, tensor.datatype, tensor.shape, nbytes))
+            if nbytes:
+                buffers.append(array.tobytes() if nbytes <= JOIN_BELOW else _view(array))
+                size += nbytes
+        else:
+            described.append(_json_output(tensor))
+    head = _head(response, described)
+    total = len(head) + size
+    length = (b"content-length", b"%d" % total)
+    if not buffers:
+        return Reply(200, [JSON_TYPE, length], (head,), total)
+    headers = [_BINARY_TYPE, (b"inference-header-content-length", b"%d" % len(head)), length]
+    if total <= JOIN_BELOW:
+        return Reply(200, headers, (b"".join((head, *buffers)),), total)
+    return Reply(200, headers, (head, *buffers), total)
+
+
+def _head(response: InferResponse, described: list[bytes]) -> bytes:
+    identity = b'"id":%b,' % _quote(response.id) if response.id else b""
+    parameters = b'"parameters":%b,' % _quote(response.parameters) if response.parameters else b""
+    model = _model(response.model_name, response.model_version)
+    return b'{%b%b%b"outputs":[%b]}' % (identity, model, parameters, b",".join(described))
+
+
+@lru_cache(maxsize=1024)
+def _model(name: str, version: int) -> bytes:
+    return b'"model_name":%b,"model_version":"%d",' % (_quote(name), version)
+
+
+@lru_cache(maxsize=4096)
+def _binary_output(name: str, datatype: str, shape: tuple[int, ...], nbytes: int) -> bytes:
+    parameters = {"binary_data_size": nbytes}
+    return _quote({"name": name, "datatype": datatype, "shape": shape, "parameters": parameters})
+
+
+def _json_output(tensor: Tensor) -> bytes:
+    return _quote({"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape, "data": to_json(tensor)})
+
+
+def _view(array: Any) -> memoryview:
+    # Bytes are the only form that every datatype has: BF16 has no buffer format of its own.
+    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
+
+def encode_error(error: TritonError) -> Reply:
+    """Return the reply for an error."""
+    body = error_body(error.message)
+    headers = [JSON_TYPE, (b"content-length", b"%d" % len(body))]
+    if isinstance(error, UnsupportedEncoding):
+        headers.append((b"accept-encoding", SUPPORTED))
+    return Reply(STATUS[error.code], headers, (body,), len(body))

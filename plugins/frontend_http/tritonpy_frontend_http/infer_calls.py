@@ -1,0 +1,197 @@
+"""Inference calls between a transport and the engine: decode, hand over, await the one answer, encode."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+
+from tritonpy import (
+    DecoupledRefused,
+    Engine,
+    InferRequest,
+    InferResponse,
+    Internal,
+    InvalidArgument,
+    LoopSink,
+    TritonError,
+    Unavailable,
+    Unsupported,
+    now_ns,
+)
+
+from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
+from tritonpy_frontend_http.decode import decode_infer, header_length
+from tritonpy_frontend_http.encode import Reply, encode_error, encode_infer
+from tritonpy_frontend_http.errors import STOPPING
+from tritonpy_frontend_http.json_document import INT64_MAX
+from tritonpy_frontend_http.raw_request import decode_raw
+
+Target = tuple[str, str]  # model name, version as written, "" for none
+# Compressed bodies up to this size are worked on in the event loop: a thread would cost more than the work.
+_INLINE_BELOW = 32 * 1024
+
+
+def model_version(text: str) -> int:
+    """Return a version from a path, -1 for ""; raises InvalidArgument where it is too large for a version."""
+    version = int(text) if text else -1
+    if version > INT64_MAX:
+        raise InvalidArgument(
+            f"failed to get model version from specified version string '{text}' (details: stol), "
+            "version should be an integral value > 0"
+        )
+    return version
+
+
+class Call:
+    """One inference call on its way: where its reply goes, and what that must know of the request."""
+
+    __slots__ = ("accept_encoding", "answers", "binary", "finish", "first", "request")
+
+    def __init__(self, finish: Callable[[Reply], None]) -> None:
+        self.finish = finish
+        self.request: InferRequest | None = None
+        self.first: InferResponse | None = None
+        self.answers = 0
+        self.binary = False
+        self.accept_encoding: bytes | None = None
+
+    def cancel(self) -> None:
+        """Take note that nobody waits for the reply any more."""
+        if self.request is not None:
+            self.request.cancel()
+
+
+class InferCalls:
+    """Every inference call of a frontend. All methods run on the event loop; each call gets exactly one reply.
+
+    While `draining`, new calls are refused.
+    """
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, log: logging.Logger, limit: int) -> None:
+        self.draining = False
+        self._engine = engine
+        self._loop = loop
+        self._log = log
+        self._limit = limit
+        self._sink = LoopSink(loop, self._answered)
+        self._open = 0
+        self._idle = asyncio.Event()
+
+    async def drain(self) -> None:
+        """Refuse new calls and return when the live ones have their reply."""
+        self.draining = True
+        if self._open:
+            await self._idle.wait()
+
+    def start(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        """Begin a call; its reply may come before this returns. Header names are in lower case."""
+        self._open += 1
+        call.accept_encoding = headers.get(b"accept-encoding")
+        try:
+            if self.draining:
+                raise Unavailable(STOPPING)
+            if b"content-encoding" in headers and request_encoding(headers[b"content-encoding"]):
+                self._decompress(call, target, headers, body)
+            else:
+                self._submit(call, target, headers, body)
+        except Exception as error:
+            self._fail(call, target, error)
+
+    def _decompress(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        if len(body) <= _INLINE_BELOW // 8:  # compressed JSON grows about that much
+            self._submit(call, target, headers, decompress(body, self._limit))
+            return
+
+        def done(work: asyncio.Future[bytes]) -> None:
+            try:
+                self._submit(call, target, headers, work.result())
+            except Exception as error:
+                self._fail(call, target, error)
+
+        self._loop.run_in_executor(None, decompress, body, self._limit).add_done_callback(done)
+
+    def _submit(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        model, version_text = target
+        version = model_version(version_text)
+        json_size = header_length(headers.get(b"inference-header-content-length"), len(body))
+        if json_size:
+            request, call.binary = decode_infer(body, json_size, model, version, self._sink, self._limit)
+        else:
+            config = self._engine.model_config(model, version)
+            request, call.binary = decode_raw(body, config, model, version, self._sink, self._limit), True
+        call.request = request
+        request.tag = call
+        request.received_ns = now_ns()
+        self._engine.infer(request)
+
+    def _fail(self, call: Call, target: Target, error: Exception) -> None:
+        if isinstance(error, DecoupledRefused):
+            error = self._decoupled()
+        elif isinstance(error, TritonError):
+            error = self._sooner(target, error)
+        else:
+            error = self._incident(error)
+        self._finish(call, encode_error(error))
+
+    def _sooner(self, target: Target, error: TritonError) -> TritonError:
+        # Triton looks the model up before it reads the body, so that error comes first. Looking it up only when
+        # something is wrong costs good requests nothing.
+        try:
+            config = self._engine.model_config(target[0], model_version(target[1]))
+        except TritonError as lookup:
+            return lookup
+        return self._decoupled() if config.model_transaction_policy.decoupled else error
+
+    def _decoupled(self) -> Unsupported:
+        return Unsupported("HTTP end point doesn't support models with decoupled transaction policy")
+
+    def _incident(self, error: Exception) -> Internal:
+        incident = secrets.token_hex(4)
+        self._log.error("incident %s: an inference call failed unexpectedly", incident, exc_info=error)
+        return Internal(f"unexpected error in the server, see incident {incident} in its log")
+
+    def _answered(self, request: InferRequest, response: InferResponse) -> None:
+        call: Call = request.tag
+        if not response.empty:
+            call.answers += 1
+            if call.first is None:
+                call.first = response
+        if response.final:
+            try:
+                self._reply(call, request)
+            except Exception as error:
+                self._finish(call, encode_error(error if isinstance(error, TritonError) else self._incident(error)))
+
+    def _reply(self, call: Call, request: InferRequest) -> None:
+        if call.answers != 1 or call.first is None:
+            raise Internal(f"expected a single response, got {call.answers}")
+        if call.first.error is not None:
+            raise call.first.error
+        reply = encode_infer(call.first, request.outputs, call.binary)
+        encoding = response_encoding(call.accept_encoding)
+        if encoding:
+            self._compress(call, reply, encoding)
+        else:
+            self._finish(call, reply)
+
+    def _compress(self, call: Call, reply: Reply, encoding: str) -> None:
+        if reply.size <= _INLINE_BELOW:
+            self._finish(call, _compressed(reply, encoding))
+            return
+        work = self._loop.run_in_executor(None, _compressed, reply, encoding)
+        work.add_done_callback(lambda done: self._finish(call, reply if done.exception() else done.result()))
+
+    def _finish(self, call: Call, reply: Reply) -> None:
+        self._open -= 1
+        if self.draining and not self._open:
+            self._idle.set()
+        call.finish(reply)
+
+
+def _compressed(reply: Reply, encoding: str) -> Reply:
+    body = compress(reply.parts, encoding)
+    headers = [header for header in reply.headers if header[0] != b"content-length"]
+    headers += [(b"content-encoding", encoding.encode()), (b"content-length", b"%d" % len(body))]
+    return Reply(reply.status, headers, (body,), len(body))

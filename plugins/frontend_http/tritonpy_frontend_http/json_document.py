@@ -1,0 +1,145 @@
+"""JSON read the slow way, to say what is wrong with it in Triton's words.
+
+The fast path decodes with a typed decoder. Where that fails, the document is read again here: either it is no JSON, then the text
+and the byte offset are those of Triton's parser, or it is, and the accessors find the member that does not fit.
+Like Triton's parser, this one takes the numbers NaN and Infinity, which JSON does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Never
+
+from tritonpy import Internal, InvalidArgument
+
+MAX_NESTING = 100
+TOO_DEEP = f"JSON nesting depth exceeds maximum allowed limit ({MAX_NESTING})"
+UINT64_MAX = (1 << 64) - 1
+INT64_MAX = (1 << 63) - 1
+INT64_MIN = -(1 << 63)
+
+# Python's wording of a syntax error -> Triton's; where the offset of the two differs it is put right below.
+_SYNTAX = {
+    "Expecting value": "Invalid value.",
+    "Expecting property name enclosed in double quotes": "Missing a name for object member.",
+    "Illegal trailing comma before end of object": "Missing a name for object member.",
+    "Illegal trailing comma before end of array": "Invalid value.",
+    "Expecting ':' delimiter": "Missing a colon after a name of object member.",
+    "Unterminated string starting at": "Missing a closing quotation mark in string.",
+    "Invalid control character at": "Invalid escape character in string.",
+    "Invalid \\escape": "Invalid escape character in string.",
+    "Invalid \\uXXXX escape": "Incorrect hex digit after \\u escape in string.",
+    "Extra data": "The document root must not be followed by other values.",
+}
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
+
+
+def parse(raw: bytes | memoryview) -> Any:
+    """Return the JSON document as plain Python values; the first of two members with one name wins.
+
+    Raises InvalidArgument for what is not JSON, not UTF-8, or nested deeper than Python's parser goes.
+    """
+    data = bytes(raw)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise _syntax_error("Invalid encoding in string.", error.start) from None
+    if not data.strip():
+        raise _syntax_error("The document is empty.", 0)
+    try:
+        return json.loads(text, object_pairs_hook=_first_wins, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise _translate(error, text) from None
+    except RecursionError:
+        raise InvalidArgument(TOO_DEEP) from None
+    except OverflowError as error:
+        raise _syntax_error("Number too big to be stored in double.", data.find(str(error).encode())) from None
+    except ValueError:  # an integer of more digits than Python agrees to read
+        raise _syntax_error("Number too big to be stored in double.", 0) from None
+
+
+def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(reversed(pairs))
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    if math.isinf(value):
+        raise OverflowError(literal)
+    return value
+
+
+def _translate(error: json.JSONDecodeError, text: str) -> InvalidArgument:
+    at = error.pos
+    if error.msg == "Expecting ',' delimiter":
+        inside = "} after an object member." if _in_object(text[:at]) else "] after an array element."
+        wording = f"Missing a comma or {inside}"
+    else:
+        wording = _SYNTAX.get(error.msg, "Invalid value.")
+    if error.msg == "Unterminated string starting at":
+        at = len(text)
+    return _syntax_error(wording, len(text[:at].encode()))
+
+
+def _in_object(text: str) -> bool:
+    open_brackets: list[str] = []
+    for character in _STRING.sub("", text):
+        if character in "[{":
+            open_brackets.append(character)
+        elif character in "]}":
+            open_brackets.pop()
+    return open_brackets[-1:] == ["{"]
+
+
+def _syntax_error(wording: str, at: int) -> InvalidArgument:
+    return InvalidArgument(f"failed to parse the request JSON buffer: {wording} at {at}")
+
+
+def member(document: Any, name: str) -> Any:
+    """Return a member of an object; raises Internal where there is none."""
+    if not isinstance(document, dict) or name not in document:
+        raise Internal(f"attempt to access non-existing object member '{name}'")
+    return document[name]
+
+
+def find(document: Any, name: str) -> Any:
+    """Return a member, or None where `document` is no object or has no such member."""
+    return document.get(name) if isinstance(document, dict) else None
+
+
+def has(document: Any, name: str) -> bool:
+    """Say whether `document` is an object with that member."""
+    return isinstance(document, dict) and name in document
+
+
+def as_array(value: Any) -> list[Any]:
+    """Return `value` if it is an array; raises Internal."""
+    return value if isinstance(value, list) else _refuse("non-array as array")
+
+
+def as_string(value: Any) -> str:
+    """Return `value` if it is a string; raises Internal."""
+    return value if isinstance(value, str) else _refuse("non-string as string")
+
+
+def as_bool(value: Any) -> bool:
+    """Return `value` if it is true or false; raises Internal."""
+    return value if isinstance(value, bool) else _refuse("non-boolean as boolean")
+
+
+def as_uint(value: Any) -> int:
+    """Return `value` if it is an integer from 0 to 2^64 - 1; raises Internal."""
+    if type(value) is int and 0 <= value <= UINT64_MAX:
+        return value
+    return _refuse("non-unsigned-integer as unsigned-integer")
+
+
+def _refuse(what: str) -> Never:
+    raise Internal(f"attempt to access JSON {what}")
+
+
+def prefixed(prefix: str, error: Internal) -> Internal:
+    """Return the error of an accessor with what was being read in front: `Unable to parse 'shape': …`."""
+    return Internal(f"{prefix}: {error.message}")

@@ -1,0 +1,177 @@
+"""Tensor data in JSON: nested or flat lists <-> tensors, with Triton's checks and texts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from tritonpy import DTYPES, ITEMSIZES, Internal, InvalidArgument, Tensor, encode_strings
+
+from tritonpy_frontend_http.json_document import INT64_MAX, MAX_NESTING, TOO_DEEP
+
+_NOT_IN_JSON = ("FP16", "BF16")
+# The kinds of JSON values that a datatype takes, and the words for others.
+_FLOATS = (frozenset((int, float)), "attempt to access JSON non-number as double", np.dtype(np.float64))
+_SIGNED = (frozenset((int,)), "attempt to access JSON non-signed-integer as signed-integer", np.dtype(np.int64))
+_UNSIGNED = (frozenset((int,)), "attempt to access JSON non-unsigned-integer as unsigned-integer", np.dtype(np.uint64))
+_READERS: dict[str, tuple[frozenset[type], str, np.dtype[Any]]] = {
+    "BOOL": (frozenset((bool,)), "attempt to access JSON non-boolean as boolean", np.dtype(np.bool_)),
+    "FP32": _FLOATS,
+    "FP64": _FLOATS,
+    **dict.fromkeys(("INT8", "INT16", "INT32", "INT64"), _SIGNED),
+    **dict.fromkeys(("UINT8", "UINT16", "UINT32", "UINT64"), _UNSIGNED),
+}
+_TOO_MANY = "Unable to parse 'data': Shape does not match true shape of 'data' field"
+_TOO_FEW = "Failed to parse 'data' field: shape does not match true shape"
+
+
+def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit: int) -> Tensor:
+    """Return the tensor that `data`, a list nested in any way, holds in row-major order.
+
+    Integers that do not fit a small type wrap, as in Triton. A tensor without elements ignores `data`.
+    Raises InvalidArgument for shapes and types that cannot be, and for more than `limit` bytes; Internal (Triton's choice)
+    where the values are of another kind or number than type and shape say.
+    """
+    count = element_count(name, shape)
+    if count == 0:
+        known = datatype if datatype in DTYPES else _refuse_datatype(name)
+        return Tensor(name, known, shape, _nothing(known, shape))
+    if not isinstance(data, list):
+        raise Internal("Unable to parse 'data': attempt to access JSON non-array as array")
+    if datatype == "BYTES":
+        return _strings(name, shape, data, limit)
+    size = count * ITEMSIZES.get(datatype, 0)
+    if size > INT64_MAX:
+        raise InvalidArgument(
+            f"byte size overflow for input '{name}': element count ({count}) * data type size ({ITEMSIZES[datatype]}) "
+            f"exceeds maximum allowed size ({INT64_MAX})"
+        )
+    _check_size(name, size, limit)
+    if datatype in _NOT_IN_JSON:
+        raise InvalidArgument(
+            f"receiving {datatype} data via JSON is not supported. Please use the binary data format for input {name}"
+        )
+    if datatype not in _READERS:
+        _refuse_datatype(name)
+    return _numbers(name, datatype, shape, data, count)
+
+
+def element_count(name: str, shape: tuple[int, ...]) -> int:
+    """Return the number of elements, 0 for no dimensions at all as Triton counts; raises InvalidArgument where it is too big."""
+    if not shape or 0 in shape:
+        return 0
+    count = 1
+    for dim in shape:
+        if dim > INT64_MAX:
+            raise invalid_shape(name, shape, "contains one or more invalid dimensions")
+        count *= dim
+        if count > INT64_MAX:
+            raise invalid_shape(
+                name, shape, f"causes total element count to exceed maximum size of {INT64_MAX}"
+            )
+    return count
+
+
+def invalid_shape(name: str, shape: tuple[int, ...], why: str) -> InvalidArgument:
+    """Return the error for a shape that no tensor has."""
+    return InvalidArgument(f"invalid shape for input '{name}': shape [{','.join(map(str, shape))}] {why}")
+
+
+def _nothing(datatype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    try:
+        return np.empty(0, DTYPES[datatype]).reshape(shape) if datatype != "BYTES" else np.empty(0, np.uint8)
+    except ValueError:  # no dimensions at all, or more than numpy has: the model's validation says what is expected
+        return np.empty(0, np.uint8)
+
+
+def _refuse_datatype(name: str) -> str:
+    raise InvalidArgument(f"invalid datatype for input {name}")
+
+
+def _check_size(name: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise InvalidArgument(
+            f"JSON input '{name}' has a byte_size ({size} bytes) that exceeds the maximum allowed value of {limit} bytes. "
+            "Use --http-max-input-size to increase the limit."
+        )
+
+
+def _strings(name: str, shape: tuple[int, ...], data: list[Any], limit: int) -> Tensor:
+    flat = _flatten(data, TOO_DEEP)
+    if not set(map(type, flat)) <= {str}:
+        raise Internal("Unable to parse JSON bytes array: attempt to access JSON non-string as string")
+    raw = encode_strings(flat)
+    _check_size(name, raw.nbytes, limit)
+    return Tensor(name, "BYTES", shape, raw)
+
+
+def _numbers(name: str, datatype: str, shape: tuple[int, ...], data: list[Any], count: int) -> Tensor:
+    kinds, words, wide = _READERS[datatype]
+    flat = _flatten(data, f"Unable to parse 'data': {TOO_DEEP}")
+    if not set(map(type, flat[:count])) <= kinds:
+        raise Internal(f"Unable to parse 'data': {words}")
+    if len(flat) > count:
+        raise Internal(_TOO_MANY)
+    if len(flat) < count:
+        raise Internal(_TOO_FEW)
+    try:
+        values = np.array(flat, wide)
+    except OverflowError:
+        raise Internal(f"Unable to parse 'data': {words}") from None
+    with np.errstate(over="ignore"):
+        array = values.astype(DTYPES[datatype], copy=False)
+    try:
+        return Tensor(name, datatype, shape, array.reshape(shape))
+    except ValueError:
+        raise invalid_shape(name, shape, "has more dimensions than a tensor can have") from None
+
+
+def _flatten(data: list[Any], too_deep: str) -> list[Any]:
+    if list not in set(map(type, data)):
+        return data
+    flat: list[Any] = []
+    _collect(data, flat, 1, too_deep)
+    return flat
+
+
+def _collect(data: list[Any], flat: list[Any], depth: int, too_deep: str) -> None:
+    if depth >= MAX_NESTING:
+        raise InvalidArgument(too_deep)
+    if list not in set(map(type, data)):
+        flat.extend(data)
+        return
+    for item in data:
+        if type(item) is list:
+            _collect(item, flat, depth + 1, too_deep)
+        else:
+            flat.append(item)
+
+
+def to_json(tensor: Tensor) -> list[Any] | msgspec.Raw:
+    """Return the data of an output, flat, for a JSON encoder; raises InvalidArgument for FP16 and BF16.
+
+    What JSON has no form for is written as Triton writes it, ready-made: NaN and Infinity as such, strings that are not UTF-8 byte by byte.
+    """
+    datatype = tensor.datatype
+    if datatype in _NOT_IN_JSON:
+        raise InvalidArgument(
+            f"sending {datatype} data via JSON is not supported. Please use the binary data format for output"
+        )
+    if datatype == "BYTES":
+        return _strings_to_json(tensor.strings())
+    array = tensor.numpy()
+    values: list[Any] = array.ravel().tolist()
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        return msgspec.Raw(json.dumps(values, separators=(",", ":")).encode())
+    return values
+
+
+def _strings_to_json(elements: list[bytes]) -> list[str] | msgspec.Raw:
+    try:
+        return [element.decode() for element in elements]
+    except UnicodeDecodeError:
+        byte_by_byte = [element.decode("latin-1") for element in elements]
+        return msgspec.Raw(json.dumps(byte_by_byte, ensure_ascii=False, separators=(",", ":")).encode("latin-1"))

@@ -1,0 +1,52 @@
+"""A raw binary request: the whole body is the data of the model's only input, whose shape follows from the configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tritonpy import DATATYPE_OF_NUMBER, InferRequest, InvalidArgument, Sink, Tensor, encode_strings
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput
+
+_PREFIX = "[request id: <id_unknown>] "
+
+
+def decode_raw(body: bytes, config: ModelConfig, model: str, version: int, sink: Sink, limit: int) -> InferRequest:
+    """Return the request; a batch dimension is 1 and the one variable dimension takes what the data has.
+
+    Raises InvalidArgument for more than `limit` bytes, and for a model whose input cannot be deduced.
+    """
+    if len(body) > limit:
+        raise InvalidArgument(
+            f"Raw input has a byte_size ({len(body)} bytes) that exceeds the maximum allowed value of {limit} bytes. "
+            "Use --http-max-input-size to increase the limit."
+        )
+    if len(config.input) != 1:
+        raise InvalidArgument(
+            f"{_PREFIX}Raw request must only have 1 input (found 1) to be deduced but got {len(config.input)} inputs "
+            f"in '{model}' model configuration"
+        )
+    tensor = _tensor(body, config.input[0], [1] if config.max_batch_size else [])
+    return InferRequest(model, {tensor.name: tensor}, sink, version)
+
+
+def _tensor(body: bytes, given: ModelInput, batch: list[int]) -> Tensor:
+    kind = DATATYPE_OF_NUMBER[given.data_type]
+    dims = list(given.dims)
+    if dims.count(-1) > 1:
+        raise InvalidArgument(
+            f"{_PREFIX}The shape of the raw input '{given.name}' can not be deduced because there are more than one "
+            "variable-sized dimension"
+        )
+    if kind.name == "BYTES":
+        if any(dim != 1 for dim in dims):
+            raise InvalidArgument(
+                f"{_PREFIX}For BYTE datatype raw input '{given.name}', the model must have input shape [1]"
+            )
+        return Tensor(given.name, kind.name, (*batch, *dims), encode_strings([body]))
+    if -1 in dims:
+        fixed = int(np.prod([dim for dim in dims if dim != -1], dtype=np.int64)) * kind.itemsize
+        dims[dims.index(-1)] = len(body) // fixed if fixed else 0
+    return Tensor.from_buffer(given.name, kind.name, (*batch, *dims), body)

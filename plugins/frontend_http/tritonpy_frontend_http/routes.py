@@ -1,0 +1,228 @@
+"""Every route but inference, as Litestar handlers; their OpenAPI description is at `/schema`."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+import logging
+import secrets
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from litestar import Litestar, MediaType, Request, Response, get, post
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from tritonpy import Engine, Internal, InvalidArgument, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
+from tritonpy import TritonError, Unsupported, __version__
+
+from tritonpy_frontend_http import json_document as document
+from tritonpy_frontend_http.config_json import config_to_dict
+from tritonpy_frontend_http.decode import check_json_size
+from tritonpy_frontend_http.errors import STATUS, error_body
+from tritonpy_frontend_http.infer_calls import model_version
+
+
+class Statistics(msgspec.Struct):
+    """The body of the statistics routes."""
+
+    model_stats: list[ModelStatistics]
+
+
+class Routes:
+    """The handlers of one engine. What may take long runs in a thread, the rest answers from memory."""
+
+    def __init__(self, engine: Engine, limit: int) -> None:
+        self._engine = engine
+        self._limit = limit
+
+    def handlers(self) -> list[Any]:
+        """Return the route handlers for a Litestar application."""
+        return [
+            *_health(self._engine),
+            *_metadata(self._engine),
+            *_statistics(self._engine),
+            *self._repository(),
+        ]
+
+    def _repository(self) -> list[Any]:
+        engine = self._engine
+
+        @post(["/v2/repository/index", "/v2/repository/{repository:str}/index"], status_code=200)
+        async def repository_index(request: Request[Any, Any, Any]) -> list[ModelIndex]:
+            """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
+            ready = document.find(await self._body(request), "ready")
+            if ready is not None and not isinstance(ready, bool):
+                raise InvalidArgument("Invalid value for 'ready': expected a boolean")
+            return list(engine.repository_index(bool(ready)))
+
+        @post(_both("load"), status_code=200)
+        async def load_model(model: str, request: Request[Any, Any, Any], repository: str = "") -> None:
+            """Load or reload a model; `parameters` may hold its configuration and files in base64."""
+            _refuse_repository(repository)
+            config, files = _load_parameters(await self._body(request))
+            await asyncio.to_thread(engine.load_model, model, config, files)
+
+        @post(_both("unload"), status_code=200)
+        async def unload_model(model: str, request: Request[Any, Any, Any], repository: str = "") -> None:
+            """Start to unload a model; `parameters` may ask to unload its dependents too."""
+            _refuse_repository(repository)
+            await asyncio.to_thread(engine.unload_model, model, _unload_dependents(await self._body(request)))
+
+        return [repository_index, load_model, unload_model]
+
+    async def _body(self, request: Request[Any, Any, Any]) -> Any:
+        body = await request.body()
+        check_json_size(len(body), self._limit)
+        return document.parse(body) if body else {}
+
+
+def _both(action: str) -> list[str]:
+    return [f"/v2/repository/models/{{model:str}}/{action}", f"/v2/repository/{{repository:str}}/models/{{model:str}}/{action}"]
+
+
+def _versioned(rest: str) -> list[str]:
+    return [f"/v2/models/{{model:str}}{rest}", f"/v2/models/{{model:str}}/versions/{{version:str}}{rest}"]
+
+
+def _health(engine: Engine) -> list[Any]:
+    @get("/v2/health/live", media_type=MediaType.TEXT, sync_to_thread=False)
+    def server_live() -> Response[str]:
+        """Say whether the server runs: 200 or 400, without a body."""
+        return _empty(engine.is_live())
+
+    @get("/v2/health/ready", media_type=MediaType.TEXT, sync_to_thread=False)
+    def server_ready() -> Response[str]:
+        """Say whether the server can take requests: 200 or 400, without a body."""
+        return _empty(engine.is_ready())
+
+    @get(_versioned("/ready"), media_type=MediaType.TEXT, sync_to_thread=False)
+    def model_ready(model: str, version: str = "") -> Response[str]:
+        """Say whether a model serves: 200 without a body, or 400."""
+        if not engine.is_model_ready(model, _version(version)):
+            raise InvalidArgument("Model version not ready")
+        return _empty(True)
+
+    return [server_live, server_ready, model_ready]
+
+
+def _metadata(engine: Engine) -> list[Any]:
+    @get("/v2", sync_to_thread=False)
+    def server_metadata() -> ServerMetadata:
+        """Describe the server."""
+        return engine.server_metadata()
+
+    @get(_versioned(""), sync_to_thread=False)
+    def model_metadata(model: str, version: str = "") -> ModelMetadata:
+        """Describe a model."""
+        return engine.model_metadata(model, _version(version))
+
+    @get(_versioned("/config"), sync_to_thread=False)
+    def model_config(model: str, version: str = "") -> dict[str, Any]:
+        """Return a model's whole configuration."""
+        return config_to_dict(engine.model_config(model, _version(version)))
+
+    return [server_metadata, model_metadata, model_config]
+
+
+def _statistics(engine: Engine) -> list[Any]:
+    @get("/v2/models/stats", sync_to_thread=False)
+    def all_statistics() -> Statistics:
+        """Return the statistics of every model."""
+        return Statistics(list(engine.statistics()))
+
+    @get(_versioned("/stats"), sync_to_thread=False)
+    def model_statistics(model: str, version: str = "") -> Statistics:
+        """Return the statistics of a model."""
+        return Statistics(list(engine.statistics(model, _version(version))))
+
+    return [all_statistics, model_statistics]
+
+
+def _version(text: str) -> int:
+    if text and not (text.isascii() and text.isdigit()):
+        raise HTTPException(status_code=404, detail="Not Found")
+    return model_version(text)
+
+
+def _empty(good: bool) -> Response[str]:
+    return Response("", status_code=200 if good else 400, media_type="text/plain")
+
+
+def _refuse_repository(name: str) -> None:
+    if name:
+        raise Unsupported("'repository_name' specification is not supported")
+
+
+def _load_parameters(body: Any) -> tuple[str | None, dict[str, bytes] | None]:
+    if not document.has(body, "parameters"):
+        return None, None
+    parameters = body["parameters"]
+    if not isinstance(parameters, dict):
+        raise Internal("attempt to get members for non-object")
+    config: str | None = None
+    files: dict[str, bytes] = {}
+    for key, value in parameters.items():
+        text = document.as_string(value)
+        if key == "config":
+            config = text
+        elif key.startswith("file:"):
+            files[key] = _decoded(key, text)
+        else:
+            raise Internal("unexpected error on creating Triton parameter")
+    return config, files or None
+
+
+def _decoded(key: str, text: str) -> bytes:
+    try:
+        return b64decode(text)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidArgument(f"the content of '{key}' is not valid base64: {error}") from None
+
+
+def _unload_dependents(body: Any) -> bool:
+    parameters = document.find(body, "parameters")
+    if not document.has(parameters, "unload_dependents"):
+        return False
+    try:
+        return document.as_bool(parameters["unload_dependents"])
+    except Internal as error:
+        raise document.prefixed("Unable to parse 'unload_dependents'", error) from None
+
+
+def _json(status: int, text: str) -> Response[bytes]:
+    return Response(error_body(text), status_code=status, media_type=MediaType.JSON)
+
+
+def _on_triton_error(_request: object, error: TritonError) -> Response[bytes]:
+    return _json(STATUS[error.code], error.message)
+
+
+_PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
+
+
+def _on_http_error(_request: object, error: HTTPException) -> Response[bytes]:
+    return _json(error.status_code, _PHRASES.get(error.status_code, error.detail))
+
+
+def _on_incident(log: logging.Logger) -> Callable[[Any, Exception], Response[bytes]]:
+    def handle(request: Any, error: Exception) -> Response[bytes]:
+        incident = secrets.token_hex(4)
+        log.error("incident %s: %s failed unexpectedly", incident, request.url.path, exc_info=error)
+        return _json(500, f"unexpected error in the server, see incident {incident} in its log")
+
+    return handle
+
+
+def management_app(engine: Engine, log: logging.Logger, limit: int) -> Litestar:
+    """Return the ASGI application of the routes; `limit` bounds JSON bodies in bytes."""
+    return Litestar(
+        Routes(engine, limit).handlers(),
+        openapi_config=OpenAPIConfig(title="tritonpy", version=__version__),
+        exception_handlers={
+            TritonError: _on_triton_error, HTTPException: _on_http_error, Exception: _on_incident(log)
+        },  # fmt: skip
+        request_max_body_size=None,
+        logging_config=None,
+    )

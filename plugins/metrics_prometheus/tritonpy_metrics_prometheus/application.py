@@ -1,0 +1,45 @@
+"""The ASGI application that answers scrapes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from tritonpy_metrics_prometheus.exposition import text_format
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+CONTENT_TYPE = b"text/plain; charset=utf-8"
+
+
+class MetricsApplication:
+    """GET /metrics answers with the text format; another path is 404, another method 405, with JSON bodies.
+
+    A scrape is collected in a worker thread: the event loop that serves requests does not wait for it.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    async def __call__(self, scope: Mapping[str, Any], receive: object, send: Send) -> None:
+        """Answer one request."""
+        if scope["path"] != "/metrics":
+            await _answer(send, 404, b"application/json", b'{"error":"Not Found"}')
+        elif scope["method"] != "GET":
+            await _answer(send, 405, b"application/json", b'{"error":"Method Not Allowed"}', ((b"allow", b"GET"),))
+        else:
+            await _answer(send, 200, CONTENT_TYPE, await asyncio.to_thread(self._text))
+
+    def _text(self) -> bytes:
+        return text_format(self._registry.collect())
+
+
+async def _answer(
+    send: Send, status: int, content_type: bytes, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> None:
+    length = str(len(body)).encode()
+    own = ((b"content-type", content_type), (b"content-length", length), *headers)
+    await send({"type": "http.response.start", "status": status, "headers": own})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,72 @@
+"""The frontend `metrics`: Prometheus' text format over HTTP."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, ClassVar
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from tritonpy import Engine, Frontend, FrontendContext, Options, StartupError, now_ns
+from tritonpy_metrics_prometheus.application import MetricsApplication
+from tritonpy_metrics_prometheus.collector import EngineCollector
+from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector
+from tritonpy_metrics_prometheus.options import MetricsOptions
+
+GRACE_S = 2  # what a scrape in flight gets to finish when the server stops
+
+
+class MetricsFrontend(Frontend):
+    """Serves `GET /metrics`; it keeps answering while the server drains."""
+
+    Options: ClassVar[type[Options]] = MetricsOptions
+
+    def __init__(self, options: Any, context: FrontendContext) -> None:
+        super().__init__(options, context)
+        self._server: uvicorn.Server | None = None
+        self._socket: socket.socket | None = None
+
+    async def start(self, engine: Engine) -> None:
+        """Listen. Raises StartupError, naming address and port, where that is not possible."""
+        self._socket = _listen(self.options.host or self.context.host, self.options.port)
+        # uvicorn's own logging set-up and signal handlers belong to a process that is uvicorn's: only its parts are used.
+        config = uvicorn.Config(
+            MetricsApplication(self._registry(engine)), log_config=None, access_log=False, lifespan="off", ws="none",
+            server_header=False, date_header=False, timeout_graceful_shutdown=GRACE_S,
+        )  # fmt: skip
+        config.load()
+        self._server = uvicorn.Server(config)
+        self._server.lifespan = config.lifespan_class(config)
+        await self._server.startup(sockets=[self._socket])
+
+    async def stop(self) -> None:
+        """Close the port and every connection; a scrape in flight is answered first."""
+        if self._server is not None and self._socket is not None:
+            server, self._server = self._server, None
+            await server.shutdown(sockets=[self._socket])
+
+    def address(self) -> str:
+        """Return `host:port`, with the port that is listened on; empty before `start`."""
+        if self._socket is None or self._socket.fileno() == -1:
+            return ""
+        host, port = self._socket.getsockname()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def _registry(self, engine: Engine) -> CollectorRegistry:
+        registry = CollectorRegistry()
+        registry.register(EngineCollector(engine, self.options.counter_latencies))
+        if self.options.cpu and (PROC / "stat").exists():
+            registry.register(CpuCollector(self.options.interval_ms * 1_000_000, now_ns))
+        return registry
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise StartupError(
+            f"metrics: cannot listen on {host}:{port}: {error.strerror or error}; free the port, or choose another "
+            "with 'frontends: {metrics: {port: N}}' in server.yaml (0 takes a free one)"
+        ) from error

@@ -1,0 +1,76 @@
+"""The families that exist once per model version: name, type, help, and where the number comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tritonpy import Duration, InferStatistics, ModelGauges, ModelStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFamily:
+    """One family without labels of its own; `kind` is Prometheus' type name."""
+
+    name: str
+    kind: str
+    help: str
+    read: Callable[[ModelStatistics, ModelGauges], float]
+
+
+def _microseconds(pick: Callable[[InferStatistics], Duration]) -> Callable[[ModelStatistics, ModelGauges], float]:
+    return lambda statistics, _gauges: pick(statistics.inference_stats).ns // 1000
+
+
+SUCCESS = ModelFamily(
+    "nv_inference_request_success", "counter", "Inference requests answered without an error, whatever their batch size",
+    lambda statistics, _gauges: statistics.inference_stats.success.count,
+)  # fmt: skip
+
+FAILURE_NAME = "nv_inference_request_failure"
+FAILURE_HELP = "Inference requests answered with an error, by reason, whatever their batch size"
+
+COUNTS = (
+    ModelFamily(
+        "nv_inference_count", "counter", "Inferences performed: every row of a batch counts, cached answers do not",
+        lambda statistics, _gauges: statistics.inference_count,
+    ),
+    ModelFamily(
+        "nv_inference_exec_count", "counter", "Executions of the model: a batch counts once, cached answers do not",
+        lambda statistics, _gauges: statistics.execution_count,
+    ),
+)  # fmt: skip
+
+LATENCIES = (
+    ModelFamily(
+        "nv_inference_request_duration_us", "counter", "Microseconds from arrival to answer, summed (cached answers included)",
+        _microseconds(lambda times: times.success),
+    ),
+    ModelFamily(
+        "nv_inference_queue_duration_us", "counter", "Microseconds that requests waited, summed (cached answers included)",
+        _microseconds(lambda times: times.queue),
+    ),
+    ModelFamily(
+        "nv_inference_compute_input_duration_us", "counter", "Microseconds spent on inputs, summed (without cached answers)",
+        _microseconds(lambda times: times.compute_input),
+    ),
+    ModelFamily(
+        "nv_inference_compute_infer_duration_us", "counter", "Microseconds spent in the model, summed (without cached answers)",
+        _microseconds(lambda times: times.compute_infer),
+    ),
+    ModelFamily(
+        "nv_inference_compute_output_duration_us", "counter", "Microseconds spent on outputs, summed (without cached answers)",
+        _microseconds(lambda times: times.compute_output),
+    ),
+)  # fmt: skip
+
+GAUGES = (
+    ModelFamily(
+        "nv_inference_pending_request_count", "gauge", "Requests that wait for their execution now",
+        lambda _statistics, gauges: gauges.pending,
+    ),
+    ModelFamily(
+        "nv_model_load_duration_secs", "gauge", "Seconds that it took to load the model",
+        lambda _statistics, gauges: gauges.load_seconds,
+    ),
+)  # fmt: skip

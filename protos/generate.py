@@ -1,0 +1,54 @@
+"""Compiles inference/*.proto into tritonpy_protos: one descriptor set and a typing stub per file.
+
+Run `python protos/generate.py` after a change of a .proto file (it needs grpcio-tools) and commit what it writes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from grpc_tools import protoc  # type: ignore[import-untyped]
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE / "inference"
+PACKAGE = HERE / "tritonpy_protos"
+FILES = ("model_config.proto", "grpc_service.proto")
+DESCRIPTOR_SET = "inference.binpb"
+
+# protoc writes for top-level modules and for a lenient checker: here the modules sit in a package and mypy is strict
+STUB_EDITS = (
+    ("import model_config_pb2", "from tritonpy_protos import model_config_pb2"),
+    ("from typing import ClassVar", "from typing import Any as _Any, ClassVar"),
+    ("_Mapping]", "_Mapping[str, _Any]]"),
+    ("**kwargs)", "**kwargs: _Any)"),
+)
+
+
+def build(target: Path) -> list[Path]:
+    """Writes the descriptor set and the stubs into the folder `target` and returns their paths.
+
+    Raises RuntimeError when the compiler rejects a file; it has then printed why.
+    """
+    with tempfile.TemporaryDirectory() as stubs:
+        outputs = [f"--descriptor_set_out={target / DESCRIPTOR_SET}", f"--pyi_out={stubs}"]
+        if protoc.main(["protoc", f"--proto_path={SOURCES}", "--include_imports", *outputs, *FILES]) != 0:
+            raise RuntimeError(f"protoc rejected a file in {SOURCES}; its message is above")
+        written = [target / DESCRIPTOR_SET]
+        for stub in sorted(Path(stubs).glob("*.pyi")):
+            written.append(target / stub.name)
+            written[-1].write_text(edit_stub(stub.read_text()))
+    return written
+
+
+def edit_stub(text: str) -> str:
+    """Returns protoc's stub with imports from the package and with every type complete."""
+    for before, after in STUB_EDITS:
+        text = text.replace(before, after)
+    return text
+
+
+if __name__ == "__main__":
+    for path in build(PACKAGE):
+        sys.stdout.write(f"wrote {path}\n")
