@@ -30,6 +30,8 @@ from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.clock import now_ns
+from tritonpy.config.config_dict import config_to_dict
+from tritonpy.config.server.byte_size import ByteSize
 from tritonpy.errors import (
     AlreadyExists,
     Cancelled,
@@ -93,6 +95,7 @@ __all__ = [
     "Batch",
     "BatchPolicy",
     "BatchStatistics",
+    "ByteSize",
     "Cache",
     "CallbackSink",
     "Cancelled",
@@ -152,6 +155,7 @@ __all__ = [
     "Verb",
     "Wait",
     "__version__",
+    "config_to_dict",
     "datatype_of",
     "decode_strings",
     "encode_strings",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +39,22 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
 
 
 def _concatenate(name: str, slots: Sequence[InferRequest | None], like: Tensor, out: Allocate | None) -> Tensor:
+    tensors = [None if slot is None else slot.inputs[name] for slot in slots]
     if like.datatype == "BYTES":
-        parts = [_empty_strings(like) if slot is None else slot.inputs[name].data for slot in slots]
+        data = np.concatenate([_empty_strings(like) if tensor is None else tensor.data for tensor in tensors])
+        rows = sum([_rows(like) if tensor is None else tensor.shape[0] for tensor in tensors])
+        return Tensor(name, "BYTES", (rows, *like.shape[1:]), data)
+    # Written out in one line each: this runs once per tensor, and a call would double its cost.
+    parts = [
+        _zeros(like) if tensor is None else tensor.data if type(tensor.data) is np.ndarray else tensor.numpy()
+        for tensor in tensors
+    ]
+    if out is None:
+        data = np.concatenate(parts)  # the one copy
     else:
-        parts = [_zeros(like) if slot is None else _host(slot.inputs[name]) for slot in slots]
-    rows = sum([_rows(like) if slot is None else slot.inputs[name].shape[0] for slot in slots])
-    shape = (rows, *like.shape[1:])
-    if out is None or like.datatype == "BYTES":
-        return Tensor(name, like.datatype, shape, np.concatenate(parts))  # the one copy
-    return Tensor(name, like.datatype, shape, np.concatenate(parts, out=out(name, like.datatype, shape)))
+        shape = (sum([part.shape[0] for part in parts]), *like.shape[1:])
+        data = np.concatenate(parts, out=out(name, like.datatype, shape))
+    return Tensor(name, like.datatype, data.shape, data)
 
 
 def _rows(like: Tensor) -> int:
@@ -61,11 +69,6 @@ def _empty_strings(like: Tensor) -> Array:
     return np.zeros(4 * prod(like.shape[1:]), np.uint8)  # a length of zero per element
 
 
-def _host(tensor: Tensor) -> Array:
-    data = tensor.data
-    return data if isinstance(data, np.ndarray) else tensor.numpy()
-
-
 def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferResponse]:
     """Return one response per request of `batch`, with views on `outputs` cut along the first dimension.
 
@@ -75,42 +78,54 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     model = batch.model
     assert model is not None, "a batch reaches a backend with its model: this is a bug"  # noqa: S101
     for name in batch.state_outputs:
+        if name not in outputs:
+            raise _missing(model, name, outputs)
         batch.new_states[name] = outputs[name]
     tensors = {
         name: _as_tensor(model, name, outputs[name], datatype)
         for name, datatype in model.output_types.items()
         if name in outputs
     }
+    requests = batch.requests
+    wanted = [_wanted(model, request, tensors) for request in requests]
     if model.config.max_batch_size == 0:
-        whole = [[tensors[name] for name in _wanted(model, request, tensors)] for request in batch.requests]
+        whole = [[tensors[name] for name in names] for names in wanted]
     else:
         _check_rows(model, tensors, batch.size)
-        whole = _cut(model, batch, tensors)
+        starts = _starts(batch)
+        columns = {name: _cut(tensor, requests, starts) for name, tensor in tensors.items()}
+        whole = [[columns[name][number] for name in names] for number, names in enumerate(wanted)]
     name, version = model.name, model.version
     return [
-        InferResponse(parts, name, version, request.id)
-        for parts, request in zip(whole, batch.requests, strict=True)
+        InferResponse(parts, name, version, request.id) for parts, request in zip(whole, requests, strict=True)
     ]  # fmt: skip
 
 
-def _cut(model: ModelContext, batch: Batch, tensors: Mapping[str, Tensor]) -> list[list[Tensor]]:
-    result, start = [], 0
-    for slot in batch.requests if batch.slots is None else batch.slots:
-        if slot is None:
-            start += 1
-            continue
-        stop = start + slot.batch_size
-        parts = []
-        for name in _wanted(model, slot, tensors):
-            tensor = tensors[name]
-            if tensor.datatype == "BYTES":
-                parts.append(_string_rows(tensor, start, stop))
-            else:
-                part = tensor.data[start:stop]
-                parts.append(Tensor(name, tensor.datatype, part.shape, part))
-        result.append(parts)
-        start = stop
-    return result
+def _starts(batch: Batch) -> list[int]:
+    """Return the first row of each request; a slot without data takes one row."""
+    if batch.slots is None:
+        return list(accumulate([request.batch_size for request in batch.requests], initial=0))
+    starts, row = [], 0
+    for slot in batch.slots:
+        if slot is not None:
+            starts.append(row)
+        row += 1 if slot is None else slot.batch_size
+    return starts
+
+
+def _cut(tensor: Tensor, requests: Sequence[InferRequest], starts: Sequence[int]) -> list[Tensor]:
+    """Return the rows of each request as views."""
+    name, datatype, data, device, tail = tensor.name, tensor.datatype, tensor.data, tensor.device, tensor.shape[1:]
+    if datatype == "BYTES":
+        return [
+            _string_rows(tensor, start, start + request.batch_size)
+            for start, request in zip(starts, requests, strict=False)
+        ]
+    one = (1, *tail)
+    return [
+        Tensor(name, datatype, one if rows == 1 else (rows, *tail), data[start : start + rows], device)
+        for start, rows in zip(starts, [request.batch_size for request in requests], strict=False)
+    ]
 
 
 def _string_rows(tensor: Tensor, start: int, stop: int) -> Tensor:
@@ -120,30 +135,32 @@ def _string_rows(tensor: Tensor, start: int, stop: int) -> Tensor:
     return Tensor(tensor.name, "BYTES", (stop - start, *tensor.shape[1:]), data)
 
 
-def _wanted(model: ModelContext, request: InferRequest, tensors: Mapping[str, Tensor]) -> Mapping[str, Any]:
-    if request.outputs is None:
+def _wanted(model: ModelContext, request: InferRequest, tensors: Mapping[str, Tensor]) -> Iterable[str]:
+    names = request.outputs
+    if names is None:
         return tensors
-    for name in request.outputs:
-        if name not in tensors:
-            raise Internal(f"model '{model.name}' returned no output '{name}', it returned: {', '.join(tensors)}")
-    return request.outputs
+    if not names.keys() <= tensors.keys():
+        raise _missing(model, next(name for name in names if name not in tensors), tensors)
+    return names
+
+
+def _missing(model: ModelContext, name: str, found: Iterable[str]) -> Internal:
+    return Internal(f"model '{model.name}' returned no output '{name}', it returned: {', '.join(found)}")
 
 
 def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str) -> Tensor:
-    if isinstance(value, Tensor):
-        tensor = value
-    else:
-        array = np.asarray(value)
-        try:
-            found = datatype_of(array.dtype)
-        except KeyError:
-            found = str(array.dtype)
-        if found != datatype:
-            raise Internal(
-                f"model '{model.name}' returned output '{name}' as {found}, its configuration says {datatype}"
-            )
-        tensor = Tensor.from_numpy(name, array)
-    return tensor
+    array = value if isinstance(value, Tensor) else np.asarray(value)
+    found = array.datatype if isinstance(array, Tensor) else _datatype_of(array)
+    if found != datatype:
+        raise Internal(f"model '{model.name}' returned output '{name}' as {found}, its configuration says {datatype}")
+    return array if isinstance(array, Tensor) else Tensor.from_numpy(name, array)
+
+
+def _datatype_of(array: Array) -> str:
+    try:
+        return datatype_of(array.dtype)
+    except KeyError:
+        return str(array.dtype)
 
 
 def _check_rows(model: ModelContext, tensors: Mapping[str, Tensor], rows: int) -> None:

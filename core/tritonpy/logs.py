@@ -129,7 +129,9 @@ class ServerLogHandler(logging.Handler):
             return
         try:
             stream = self._file or sys.stderr
-            stream.write(f"{self.format(record)}\n")
+            # a lone surrogate, which a client can send, cannot be written as it is
+            line = self.format(record).encode("utf-8", "backslashreplace").decode()
+            stream.write(f"{line}\n")
             stream.flush()
         except Exception:
             self.handleError(record)
@@ -149,7 +151,7 @@ def _open(file: str) -> TextIO | None:
     if not file:
         return None
     try:
-        return Path(file).open("a", encoding="utf-8", errors="backslashreplace")
+        return Path(file).open("a", encoding="utf-8")
     except OSError as error:
         raise StartupError(
             f"cannot write the log file '{file}': {error.strerror}; choose another --log-file"

@@ -74,10 +74,10 @@ class Server:
         prepare_interpreter()
         loading = asyncio.get_running_loop().run_in_executor(None, self._load_models)
         try:
-            for name, frontend in self.frontends.items():
-                await frontend.start(self.engine)
-                self._started.append(frontend)
-                log.info("%s listens on %s", name, frontend.address())
+            await self._listen()
+        except BaseException:
+            self._repository.stop_loading()
+            raise
         finally:
             self.failures = await loading
         if self.failures and self.config.exit_on_error:
@@ -89,12 +89,19 @@ class Server:
         self.engine.state = ServerState.READY
         if self.config.control.mode == "poll":
             self._polling.start()
-        self.plugins.hook.tritonpy_server_started(engine=self.engine)
+        _tell(self.plugins.hook.tritonpy_server_started, engine=self.engine)
+
+    async def _listen(self) -> None:
+        for name, frontend in self.frontends.items():
+            await frontend.start(self.engine)
+            self._started.append(frontend)
+            log.info("%s listens on %s", name, frontend.address())
 
     async def drain(self, timeout_s: float | None = None) -> bool:
         """Refuse new requests and wait until the live ones are answered; False when `timeout_s` passed before."""
-        self.plugins.hook.tritonpy_server_stopping(engine=self.engine)
+        _tell(self.plugins.hook.tritonpy_server_stopping, engine=self.engine)
         self.engine.state = ServerState.EXITING
+        self._repository.stop_loading()
         timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
@@ -110,12 +117,19 @@ class Server:
         """Close every port and free everything; safe after a failed `start`."""
         self.engine.state = ServerState.EXITING
         await asyncio.to_thread(self._polling.stop)
-        await asyncio.gather(*(frontend.stop() for frontend in self._started), return_exceptions=True)
+        await asyncio.gather(*(self._stop(frontend) for frontend in self._started))
         await asyncio.to_thread(self._repository.stop, 0)
         await asyncio.to_thread(self._timer.stop)
         self._repository.close()
         for observer in self._observers:
             observer.close()
+
+    @staticmethod
+    async def _stop(frontend: Frontend) -> None:
+        try:
+            await frontend.stop()
+        except Exception:
+            log.exception("%s failed to stop", type(frontend).__name__)
 
     def _load_models(self) -> dict[str, TritonError]:
         control = self.config.control
@@ -175,12 +189,20 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
 
 def _events(plugins: PluginManager) -> ModelEvents:
     def loaded(model: LoadedModel) -> None:
-        plugins.hook.tritonpy_model_loaded(name=model.name, version=model.version, config=model.config)
+        _tell(plugins.hook.tritonpy_model_loaded, name=model.name, version=model.version, config=model.config)
 
     def unloaded(model: LoadedModel) -> None:
-        plugins.hook.tritonpy_model_unloaded(name=model.name, version=model.version, config=model.config)
+        _tell(plugins.hook.tritonpy_model_unloaded, name=model.name, version=model.version, config=model.config)
 
     return ModelEvents(loaded, unloaded)
+
+
+def _tell(hook: Any, **event: Any) -> None:
+    """Fire an event hook; a plugin that raises is logged, it cannot stop what happened."""
+    try:
+        hook(**event)
+    except Exception:
+        log.exception("a plugin failed in the hook %s", hook.name)
 
 
 def _frontends(config: ServerConfig, plugins: PluginManager) -> dict[str, Frontend]:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 from google.protobuf import text_format
-from tritonpy_protos.model_config_pb2 import ModelConfig
 
 from tritonpy.config.complete import fill_backend, merge_auto_complete
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.errors import Internal, InvalidArgument
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def parse(text=""):

@@ -4,9 +4,9 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
-from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 from tritonpy.config.normalize import InstanceSpec, instance_specs, normalize
+from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 
 def parse(text=""):
@@ -43,7 +43,10 @@ def test_sequences_idle_one_second_by_default():
 
 
 def test_the_direct_strategy_is_not_invented():
-    assert normalize(parse("max_batch_size: 2 sequence_batching {}")).sequence_batching.WhichOneof("strategy_choice") is None
+    assert (
+        normalize(parse("max_batch_size: 2 sequence_batching {}")).sequence_batching.WhichOneof("strategy_choice")
+        is None
+    )
 
 
 def test_pinned_memory_is_on_unless_it_is_off():
@@ -106,7 +109,9 @@ def test_normalising_twice_changes_nothing_and_leaves_the_argument_alone(groups,
 
 
 def test_instances_are_numbered_within_their_group():
-    normal = normalize(parse('instance_group [{ count: 2 }, { kind: KIND_GPU gpus: [1, 3] profile: "0" passive: true }]'))
+    normal = normalize(
+        parse('instance_group [{ count: 2 }, { kind: KIND_GPU gpus: [1, 3] profile: "0" passive: true }]')
+    )
     assert instance_specs(normal) == [
         InstanceSpec("m_0_0", 0, "CPU", 0),
         InstanceSpec("m_0_1", 0, "CPU", 0),
@@ -116,4 +121,6 @@ def test_instances_are_numbered_within_their_group():
 
 
 def test_an_instance_of_the_model_itself_has_no_device():
-    assert instance_specs(normalize(parse("instance_group { kind: KIND_MODEL }"))) == [InstanceSpec("m_0_0", 0, "MODEL", 0)]
+    assert instance_specs(normalize(parse("instance_group { kind: KIND_MODEL }"))) == [
+        InstanceSpec("m_0_0", 0, "MODEL", 0)
+    ]

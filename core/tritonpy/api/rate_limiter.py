@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 class RateLimiter(ABC):
-    """One object per server. An instance acquires before it takes a batch and releases after `execute` returned."""
+    """One object per server. An instance acquires before it takes a batch and releases after `execute` returned.
+
+    `instance` is a text that stands for one instance of one load of a version: no two have the same at one time.
+    """
 
     def register(self, instance: str, device: int, group: ModelInstanceGroup) -> None:
         """Take note of an instance and what it needs; raise InvalidArgument where that can never be met."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -48,6 +48,14 @@ class Repository(ABC):
     @abstractmethod
     def scan(self) -> Mapping[str, ModelListing]:
         """List the models by name; raise Unavailable where the repository cannot be read now."""
+
+    def find(self, name: str) -> ModelListing | None:
+        """Return the listing of one model, None where there is none; raise as `scan` does (optional: to be quicker than a scan)."""
+        return self.scan().get(name)
+
+    def names(self) -> Collection[str]:
+        """Return the names of all models; raise as `scan` does (optional: to be quicker than a scan)."""
+        return self.scan().keys()
 
     def localize(self, listing: ModelListing) -> Path:
         """Return a local folder with the model's files; it must not change until `release`."""

@@ -41,6 +41,9 @@ class Scheduler(ABC):
     the runner asks `ready` whenever something changed, and cuts a batch with `take` at the last moment. A request that the scheduler itself answers
     (an error, a time-out, a cancellation) is handed to `request.respond`, which may be called under the lock.
     `enqueue` is the one required method; a scheduler without instances (an ensemble) needs no more.
+
+    `uses_instances = False`: there is no backend, and the requests are handed on to the engine. `enqueue` and `cancel` are then called
+    without any lock, from any thread, because a lock must not be held while another model is called.
     """
 
     uses_instances: ClassVar[bool] = True

@@ -104,7 +104,7 @@ def choice(flag: str, *choices: str, fold: bool = True) -> Parse:
     def parse(text: str) -> str:
         found = text.lower() if fold else text
         if found not in choices:
-            raise ValueError(f"invalid argument for --{flag}; it takes one of: {', '.join(choices)}")
+            raise ValueError(f"invalid argument for --{flag}\nIt takes one of: {', '.join(choices)}.")
         return found
 
     return parse

@@ -122,9 +122,10 @@ class Life:
         self._force()
 
     def _force(self) -> None:
-        self._at_exit()
-        logging.shutdown()
-        self._exit_now(1)
+        try:
+            self._at_exit()
+        finally:
+            self._exit_now(1)
 
     def _announce(self) -> None:
         addresses = {name: frontend.address() for name, frontend in self._server.frontends.items()}

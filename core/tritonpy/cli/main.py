@@ -27,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StartupError as error:
         print(error if isinstance(error, BadFlags) else f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # while a command starts; a serving one drains instead
+        return 130
     except SystemExit as stop:  # argparse after --help
         return int(stop.code or 0)
 

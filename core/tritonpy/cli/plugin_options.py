@@ -18,9 +18,7 @@ from tritonpy.plugins import PluginManager
 LABELS = {"http": "HTTP", "grpc": "GRPC"}
 SECTIONS = {
     "frontends": ("tritonpy_frontends", "frontend"),
-    "cache": ("tritonpy_caches", "cache"),
     "observers": ("tritonpy_observers", "observer"),
-    "auth": ("tritonpy_authenticators", "authenticator"),
     "backends": ("tritonpy_backends", "backend"),
     "repo_agents": ("tritonpy_repo_agents", "repository agent"),
     "repository_options": ("tritonpy_repositories", "repository scheme"),

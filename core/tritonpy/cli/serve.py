@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tritonpy.cli.plugin_options import check_plugin_options, describe_plugin_op
 from tritonpy.cli.single_model import single_model_repository
 from tritonpy.cli.triton_flags import TRITON_FLAGS
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
+from tritonpy.config.server.relative_paths import anchored
 from tritonpy.config.server.server_config import RepositorySettings
 from tritonpy.errors import StartupError
 from tritonpy.logs import configure_logging, log_uncaught_exceptions
@@ -62,16 +64,14 @@ class ServeCommand(Command):
         """Serve until a signal comes; return 0. Raises StartupError when the server cannot start."""
         given = read_flags(FLAGS, {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)})
         raw, origins, source = _read_file(arguments.config)
-        with ExitStack() as stack:
-            try:
-                config = compose(raw, given, origins)
-                manager = make_plugin_manager(disable=config.plugins.disable)
-                config = _with_model(config, arguments, given, manager, stack)
-                config = metrics_follow_http(config, given, manager)
-                check_plugin_options(config, manager)
-                _serve(config, manager, given, stack)
-            except InvalidServerConfig as error:
-                raise error.located(origins.locate, source) from error
+        # until the event loop takes signals: end as on Ctrl-C, so that what was made is cleaned up
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            _compose_and_serve(arguments, raw, given, origins)
+        except InvalidServerConfig as error:
+            raise error.located(origins.locate, source) from error
+        finally:
+            signal.signal(signal.SIGTERM, before)
         return 0
 
 
@@ -82,7 +82,17 @@ def _read_file(file: Path | None) -> tuple[object, Origins, str]:
     from tritonpy.config.server.server_yaml import read_server_yaml
 
     raw, positions = read_server_yaml(file)
-    return raw, Origins(positions), str(file)
+    return anchored(raw, file.parent), Origins(positions), str(file)
+
+
+def _compose_and_serve(arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins) -> None:
+    config = compose(raw, given, origins)
+    manager = make_plugin_manager(disable=config.plugins.disable)
+    with ExitStack() as stack:
+        config = _with_model(config, arguments, given, manager, stack)
+        config = metrics_follow_http(config, given, manager)
+        check_plugin_options(config, manager)
+        _serve(config, manager, given, stack)
 
 
 def compose(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
@@ -129,13 +139,12 @@ def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stac
     # the engine is needed only here: --help and errors come without it
     from tritonpy.server import build
 
-    handler = configure_logging(config.logging)
+    configure_logging(config.logging)
     log_uncaught_exceptions()
     for note in given.notes:
         LOG.info(note)
     if "strict-model-config" in given.names():
         LOG.warning("'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.")
-    stack.callback(handler.flush)
     Life(build(config, manager), config.exit_timeout_s, stack.close).run()
 
 

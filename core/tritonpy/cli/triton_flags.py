@@ -35,7 +35,7 @@ def _no(
 _LOOP = "one event loop serves every connection"
 _GPU_MEMORY = "the frameworks manage the memory of their GPUs"
 _TLS = "encryption is not available yet; put a proxy in front that ends TLS"
-_KEEPALIVE = "the settings of connections are grpcio's own"
+_KEEPALIVE = "settings of connections are not available yet, those of grpcio apply"
 _RESTRICTED = "restricting single APIs is not available yet; bind to 127.0.0.1 or put a proxy in front"
 _FORWARD = "forwarding headers to models is not available yet"
 _TRACE = "tracing is not available yet"
@@ -159,75 +159,41 @@ GRPC = (
         "Request objects kept for reuse.",
         "Python's allocator does this",
     ),
-    _none(
+    Flag(
         "grpc-max-response-pool-size",
         _G,
         positive("grpc-max-response-pool-size"),
-        "Response objects kept for reuse.",
-        "Python's allocator does this",
+        "Answers of one stream that may wait for a slow client.",
+        path="frontends.grpc.max_response_pool_size",
     ),
     _no("grpc-use-ssl", _G, boolean, "Encrypt gRPC.", _TLS, default="false"),
     _no("grpc-use-ssl-mutual", _G, boolean, "Encrypt gRPC and ask clients for a certificate.", _TLS, default="false"),
     _no("grpc-server-cert", _G, plain, "Certificate file.", _TLS),
     _no("grpc-server-key", _G, plain, "Key file.", _TLS),
     _no("grpc-root-cert", _G, plain, "File of trusted certificates.", _TLS),
-    Flag(
+    _no(
         "grpc-infer-response-compression-level",
         _G,
         choice("grpc_infer_response_compression_level", "none", "low", "medium", "high"),
-        "Compression of answers: none, low, medium, high.",
-        path="frontends.grpc.infer_response_compression_level",
+        "Compression of answers.",
+        "compressing answers is not available yet over gRPC; HTTP has it",
+        default="none",
     ),
-    Flag("grpc-keepalive-time", _G, integer, "Milliseconds between pings.", path="frontends.grpc.keepalive_time"),
-    Flag(
-        "grpc-keepalive-timeout",
-        _G,
-        integer,
-        "Milliseconds to wait for a ping's answer.",
-        path="frontends.grpc.keepalive_timeout",
-    ),
-    Flag(
-        "grpc-keepalive-permit-without-calls",
-        _G,
-        boolean,
-        "Ping without calls in flight.",
-        path="frontends.grpc.keepalive_permit_without_calls",
-    ),
-    Flag(
-        "grpc-http2-max-pings-without-data",
-        _G,
-        integer,
-        "Pings allowed while no data is sent, 0 for any number.",
-        path="frontends.grpc.http2_max_pings_without_data",
-    ),
-    Flag(
+    _no("grpc-keepalive-time", _G, integer, "Milliseconds between pings.", _KEEPALIVE, default="7200000"),
+    _no("grpc-keepalive-timeout", _G, integer, "Milliseconds to wait for an answer.", _KEEPALIVE, default="20000"),
+    _no("grpc-keepalive-permit-without-calls", _G, boolean, "Ping without calls.", _KEEPALIVE, default="false"),
+    _no("grpc-http2-max-pings-without-data", _G, integer, "Pings while no data is sent.", _KEEPALIVE, default="2"),
+    _no(
         "grpc-http2-min-recv-ping-interval-without-data",
         _G,
         integer,
         "Milliseconds expected between a client's pings.",
-        path="frontends.grpc.http2_min_recv_ping_interval_without_data",
+        _KEEPALIVE,
+        default="300000",
     ),
-    Flag(
-        "grpc-http2-max-ping-strikes",
-        _G,
-        integer,
-        "Bad pings before the connection is closed, 0 for any number.",
-        path="frontends.grpc.http2_max_ping_strikes",
-    ),
-    Flag(
-        "grpc-max-connection-age",
-        _G,
-        integer,
-        "Milliseconds a connection may live.",
-        path="frontends.grpc.max_connection_age",
-    ),
-    Flag(
-        "grpc-max-connection-age-grace",
-        _G,
-        integer,
-        "Milliseconds for its last calls after that.",
-        path="frontends.grpc.max_connection_age_grace",
-    ),
+    _no("grpc-http2-max-ping-strikes", _G, integer, "Bad pings before the connection ends.", _KEEPALIVE, default="2"),
+    _no("grpc-max-connection-age", _G, integer, "Milliseconds a connection may live.", _KEEPALIVE),
+    _no("grpc-max-connection-age-grace", _G, integer, "Milliseconds for its last calls.", _KEEPALIVE),
     _no("grpc-restricted-protocol", _G, plain, "Protocols that need a secret header.", _RESTRICTED, repeated=True),
 )
 

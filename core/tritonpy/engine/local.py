@@ -15,8 +15,8 @@ from tritonpy.api.engine import (
 )
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.metadata import model_metadata
-from tritonpy.errors import InvalidArgument, Unavailable
-from tritonpy.model.loaded import LoadedModel, ModelClosed
+from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
+from tritonpy.model.loaded import ModelClosed
 from tritonpy.repository.table import UNLOADED, ModelTable
 from tritonpy.types import InferRequest
 
@@ -67,21 +67,21 @@ class LocalEngine(Engine):
         if self.state is ServerState.INITIALIZING:
             raise Unavailable("Server not ready")
         while True:
-            model = self._table.find(request.model_name, request.model_version)
             try:
-                model.infer(request)
+                self._table.find(request.model_name, request.model_version).infer(request)
             except ModelClosed:
-                self._after_close(model)
-            else:
-                return
+                # It was replaced or unloaded between look-up and hand-over, and is not in the table any more: look again.
+                continue
+            except NotFound as error:
+                raise self._instead(error, request) from None
+            return
 
-    def _after_close(self, model: LoadedModel) -> None:
-        # A version that closed between look-up and hand-over was replaced or unloaded: look again. It cannot be the
-        # one in the table any more, unless the whole server stops.
-        if self.state is ServerState.EXITING:
-            raise Unavailable(
-                f"Server is stopping, scheduler for model {model.name} has stopped accepting new inference requests"
-            )
+    def _instead(self, error: NotFound, request: InferRequest) -> TritonError:
+        """An exiting server takes its models out of the table: then that is what the caller should hear."""
+        if self.state is not ServerState.EXITING:
+            return error
+        text = "Server is stopping, scheduler for model has stopped accepting new inference requests"
+        return Unavailable(text).with_request_id(request.id)
 
     def server_metadata(self) -> ServerMetadata:
         return self._metadata

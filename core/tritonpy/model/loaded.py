@@ -10,7 +10,7 @@ from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
-from tritonpy.errors import DecoupledRefused, FailureReason, Internal, TritonError, Unavailable
+from tritonpy.errors import Cancelled, DecoupledRefused, FailureReason, Internal, TritonError, Unavailable
 from tritonpy.model.classification import classify
 from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
@@ -67,6 +67,7 @@ class LoadedModel:
     def attach(self, scheduler: Scheduler) -> None:
         """Take the scheduler; done once, before the first request."""
         self._scheduler = scheduler
+        self._uses_instances = scheduler.uses_instances
         self.dispatcher.attach(scheduler)
 
     @property
@@ -92,31 +93,44 @@ class LoadedModel:
         request.queued_ns = now = now_ns()
         if not request.received_ns:
             request.received_ns = now
-        request.owner = self
         try:
             with self._lock:
+                self._take_in(request)
+                if self._uses_instances:
+                    self._enqueue(request)
+            if not self._uses_instances:
                 self._enqueue(request)
-        except BaseException:
-            request.owner = UNOWNED
-            raise
+        finally:
+            if self._outbox:
+                self._flush()
         if request.deadline_ns:
             self._timer.at(request.deadline_ns, request.cancel)
-        if self._outbox:
-            self._flush()
 
-    def _enqueue(self, request: InferRequest) -> None:
+    def _take_in(self, request: InferRequest) -> None:
         if self._closing:
             raise ModelClosed
+        if request.cancelled:
+            raise Cancelled("Request cancelled")
         self._open += 1
+        request.owner = self
         self._delivery.expect(request)
+
+    def _enqueue(self, request: InferRequest) -> None:
         try:
             self.dispatcher.enqueue(request)
         except BaseException as error:
-            self._open -= 1
-            self._delivery.forget(request)
-            if isinstance(error, TritonError) and error.reason is FailureReason.REJECTED:
-                self.counters.failed(error.reason, now_ns() - request.received_ns)
+            with self._lock:
+                self._give_back(request, error)
             raise
+
+    def _give_back(self, request: InferRequest, error: BaseException) -> None:
+        request.owner = UNOWNED
+        self._open -= 1
+        self._delivery.forget(request)
+        if isinstance(error, TritonError) and error.reason is FailureReason.REJECTED:
+            self.counters.failed(error.reason, now_ns() - request.received_ns)
+        if self._open == 0 and self._closing:
+            self._drained.set()
 
     def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         """Count and send one response per request; what comes after a final answer is dropped and counted."""
@@ -131,8 +145,10 @@ class LoadedModel:
             _observe(observer, answers, now)
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._outbox.extend(answers)  # the scheduler answered from inside one of its methods
-        else:
-            self._delivery.deliver(answers)
+            return
+        self._delivery.deliver(answers)
+        if self._outbox:  # told of the release, the scheduler answered others
+            self._flush()
 
     def _account(
         self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], answers: list[Answer], now: int
@@ -213,15 +229,18 @@ class LoadedModel:
                     request.respond(InferResponse.failed(request, error))
         if refused:
             batch.requests = [request for request in batch.requests if not request.answered]
+            if batch.slots is not None:
+                batch.slots = [None if slot is None or slot.answered else slot for slot in batch.slots]
         return bool(batch.requests)
 
-    def _fail(self, batch: Batch, error: BaseException) -> None:
+    def _fail(self, batches: Sequence[Batch], error: BaseException) -> None:
         if not isinstance(error, TritonError):
             log.error("model %s version %d failed to execute", self.name, self.version, exc_info=error)
         failure = backend_error(error)
-        for request in batch.requests:
-            if not request.answered:
-                request.respond(InferResponse.failed(request, failure))
+        for batch in batches:
+            for request in batch.requests:
+                if not request.answered and request.batch is batch:  # what was handed back to the scheduler waits there
+                    request.respond(InferResponse.failed(request, failure))
 
     def _transformed(
         self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]

@@ -37,13 +37,15 @@ class AsTheyCome(Delivery):
 class InArrivalOrder(Delivery):
     """Holds answers back until every earlier request has its final one: `preserve_ordering`.
 
-    Its lock is held while sinks take answers: that is what makes the order hold between threads. Sinks never block.
+    One thread sends at a time, whichever came first: that is what makes the order hold between threads. What others bring
+    meanwhile is sent by that one too, so that no lock is held while a sink takes an answer.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._arrivals: deque[InferRequest] = deque()
         self._held: dict[int, list[InferResponse]] = {}
+        self._sending = False
 
     def expect(self, request: InferRequest) -> None:
         with self._lock:
@@ -57,12 +59,22 @@ class InArrivalOrder(Delivery):
         with self._lock:
             for request, response in answers:
                 self._held.setdefault(id(request), []).append(response)
-            while self._arrivals and self._send_head():
-                self._arrivals.popleft()
+            if self._sending:
+                return
+            self._sending = True
+        while due := self._take_due():
+            for request, response in due:
+                request.sink.put(request, response)
 
-    def _send_head(self) -> bool:
-        head = self._arrivals[0]
-        responses = self._held.pop(id(head), ())
-        for response in responses:
-            head.sink.put(head, response)
-        return any(response.final for response in responses)
+    def _take_due(self) -> list[Answer]:
+        due: list[Answer] = []
+        with self._lock:
+            while self._arrivals:
+                head = self._arrivals[0]
+                responses = self._held.pop(id(head), ())
+                due.extend([(head, response) for response in responses])
+                if not any(response.final for response in responses):
+                    break
+                self._arrivals.popleft()
+            self._sending = bool(due)
+        return due

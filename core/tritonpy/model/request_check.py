@@ -38,7 +38,6 @@ class RequestCheck:
         self._rules = {tensor.name: InputRule(tensor, batched, name) for tensor in config.input}
         self._required = [rule.name for rule in self._rules.values() if not rule.optional]
         self._output_names = frozenset(output.name for output in config.output)
-        self._batched = batched
         self._skip = 1 if batched else 0
         self._max_batch = config.max_batch_size if batched else 1
         # Shape tensors and non-linear formats follow other rules: such a model's requests are checked thoroughly, every time.
@@ -92,8 +91,7 @@ class RequestCheck:
         return True
 
     def _finish(self, request: InferRequest) -> None:
-        outputs = request.outputs
-        if outputs is not None:
+        if request.outputs is not None:
             self._check_outputs(request)
         if not 0 < request.priority <= self._priorities:
             request.priority = self._default_priority

@@ -25,7 +25,7 @@ class Backends:
         self._plugins = plugins
         self._options = options
         self._defaults = {_key(key): value for key, value in defaults.items()}
-        self._files: list[BackendFiles] | None = None
+        self._decoded: dict[str, Options] = {}
 
     def get(self, name: str) -> type[Backend]:
         """Return the class. Raises PluginError naming the package to install."""
@@ -34,6 +34,11 @@ class Backends:
 
     def options(self, name: str) -> Options:
         """Return the options of the backend `name`. Raises InvalidServerConfig."""
+        if name not in self._decoded:
+            self._decoded[name] = self._decode(name)
+        return self._decoded[name]
+
+    def _decode(self, name: str) -> Options:
         kind = self.get(name).Options
         known = {_key(field.name) for field in msgspec.structs.fields(kind)}
         shared = {key: value for key, value in self._defaults.items() if key in known}
@@ -47,14 +52,13 @@ class Backends:
             chosen if chosen is not None else self._defaults.get("default_max_batch_size", DEFAULT_MAX_BATCH_SIZE)
         )
 
-    def files(self) -> list[BackendFiles]:
-        """Return what the installed backends serve; imports their modules."""
-        if self._files is None:
-            self._files = [
-                BackendFiles(name, entry.load().platforms, entry.load().default_filenames)
-                for name, entry in self._plugins.table("tritonpy_backends").items()
-            ]
-        return self._files
+    def files(self, backend: str = "") -> list[BackendFiles]:
+        """Return what the installed backends serve, or only `backend`; imports the modules of those it returns."""
+        table = self._plugins.table("tritonpy_backends")
+        names = [name for name in table if backend in ("", name)]
+        return [
+            BackendFiles(name, table[name].load().platforms, table[name].load().default_filenames) for name in names
+        ]
 
     def check_options(self) -> None:
         """Decode the options of every configured backend that is installed, so that a typo is found at start."""

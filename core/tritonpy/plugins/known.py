@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
+from tritonpy.config import known_backends
+
 PACKAGES = {
-    "tritonpy_backends": {
-        "onnxruntime": "tritonpy-backend-onnx",
-        "pytorch": "tritonpy-backend-torch",
-        "tensorflow": "tritonpy-backend-tf",
-        "tensorrt": "tritonpy-backend-trt",
-        "openvino": "tritonpy-backend-openvino",
-        "python": "tritonpy-backend-python",
-    },
     "tritonpy_schedulers": {
         "dynamic": "tritonpy-batching-dynamic",
         "sequence": "tritonpy-batching-sequence",
@@ -33,4 +27,6 @@ PACKAGES = {
 
 def package_of(hook: str, name: str) -> str | None:
     """Return the distribution that brings `name`, where the project knows one."""
+    if hook == "tritonpy_backends":
+        return known_backends.package_of(name)
     return PACKAGES.get(hook, {}).get(name)

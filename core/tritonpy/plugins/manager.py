@@ -69,7 +69,15 @@ class PluginManager:
         """Add `plugin`, a module or object with hook implementations."""
         distribution = distribution or name
         _check_api_version(plugin, distribution)
-        self._pluggy.register(plugin, name)
+        other = next((origin for origin in self._origins.values() if origin[0] == name), None)
+        if other is not None:
+            raise PluginError(
+                f"two plugins are called '{name}': one of {other[1]} and one of {distribution}; uninstall one of them"
+            )
+        try:
+            self._pluggy.register(plugin, name)
+        except pluggy.PluginValidationError as error:
+            raise PluginError(f"{distribution} implements a hook with other arguments than it has: {error}") from error
         self._origins[id(plugin)] = (name, distribution, version)
         self._tables.clear()
 
@@ -125,7 +133,7 @@ class PluginManager:
             Registration(hook, name, target, distribution, version)
             for implementation in getattr(self._pluggy.hook, hook).get_hookimpls()
             if implementation.plugin is plugin
-            for name, target in implementation.function().items()
+            for name, target in _provided(implementation, hook, distribution).items()
         ]
 
     def _collect(self, hook: str) -> Mapping[str, Registration]:
@@ -160,6 +168,15 @@ def _import(entry: EntryPoint, distribution: str) -> Any:
             f"plugin '{entry.name}' of {distribution} cannot be imported: {type(error).__name__}: {error}. "
             f"Repair it, or start without it: 'plugins: {{disable: [{entry.name}]}}' in server.yaml."
         ) from error
+
+
+def _provided(implementation: pluggy.HookImpl, hook: str, distribution: str) -> Mapping[str, type | str]:
+    provided = implementation.function()
+    if not isinstance(provided, Mapping):
+        raise PluginError(
+            f"{distribution}: {hook} must return a mapping of names to classes, it returned {type(provided).__name__}"
+        )
+    return provided
 
 
 def _check_api_version(plugin: Any, distribution: str) -> None:

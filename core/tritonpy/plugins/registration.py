@@ -23,15 +23,14 @@ class Registration:
         """Return the class. Raises PluginError naming the owner when it cannot be imported."""
         if not isinstance(self.target, str):
             return self.target
-        module, _, attribute = self.target.partition(":")
+        name, _, attribute = self.target.partition(":")
         try:
-            return getattr(importlib.import_module(module), attribute)
-        except ImportError as error:
+            module = importlib.import_module(name)
+        except Exception as error:
             raise PluginError(
-                f"plugin '{self.name}' of {self.owner} cannot be imported: {error}. "
+                f"plugin '{self.name}' of {self.owner} cannot be imported: {type(error).__name__}: {error}. "
                 f"Reinstall it (pip install --force-reinstall {self.owner}) or disable it under 'plugins: disable:'."
             ) from error
-        except AttributeError as error:
-            raise PluginError(
-                f"plugin '{self.name}' of {self.owner} names '{self.target}', which does not exist"
-            ) from error
+        if not hasattr(module, attribute):
+            raise PluginError(f"plugin '{self.name}' of {self.owner} names '{self.target}', which does not exist")
+        return getattr(module, attribute)

@@ -18,24 +18,26 @@ log = logging.getLogger("tritonpy.repository")
 class AgentChain:
     """The agents that a configuration names; built with one agent object per entry, in the same order."""
 
-    def __init__(self, config: ModelConfig, agents: Sequence[RepoAgent]) -> None:
+    def __init__(self, name: str, config: ModelConfig, agents: Sequence[RepoAgent]) -> None:
         entries = config.model_repository_agents.agents
-        self._name = config.name
+        self._name = name
         self._agents: list[tuple[RepoAgent, Mapping[str, str]]] = [
             (agent, dict(entry.parameters)) for agent, entry in zip(agents, entries, strict=True)
         ]
+        self._asked = 0
         self._path = Path()
 
     def load(self, path: Path) -> Path:
         """Ask every agent to LOAD; return the folder that the last one left. What an agent raises fails the load."""
         self._path = path
         for agent, parameters in self._agents:
+            self._asked += 1
             self._path = agent.act(AgentAction.LOAD, self._model(parameters)) or self._path
         return self._path
 
     def tell(self, action: AgentAction) -> None:
-        """Tell every agent; an exception is logged, it cannot stop what happened."""
-        for agent, parameters in self._agents:
+        """Tell every agent that was asked to LOAD; an exception is logged, it cannot stop what happened."""
+        for agent, parameters in self._agents[: self._asked]:
             try:
                 agent.act(action, self._model(parameters))
             except Exception:

@@ -14,11 +14,12 @@ from tritonpy.api.engine import Engine
 from tritonpy.api.observer import Observer
 from tritonpy.api.options import NoOptions
 from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.api.repo_agent import RepoAgent
+from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.config.complete import fill_backend, merge_auto_complete
 from tritonpy.config.normalize import instance_specs, normalize
+from tritonpy.config.positions import Positions
 from tritonpy.config.problem import refuse_problems
 from tritonpy.config.validate import validate
 from tritonpy.direct import DirectScheduler
@@ -29,8 +30,10 @@ from tritonpy.model.request_check import RequestCheck
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.manager import PluginManager
 from tritonpy.repository.agents import AgentChain
+from tritonpy.repository.local import list_model
+from tritonpy.repository.opened import Opened, free
 from tritonpy.repository.reading import placed, read_config, string_parameters
-from tritonpy.repository.versions import version_folders
+from tritonpy.repository.versions import version_folders, versions_to_load
 from tritonpy.runners.local import LocalRunner
 from tritonpy.runners.timer import Timer
 from tritonpy.types import DATATYPE_OF_NUMBER
@@ -57,27 +60,36 @@ class Surroundings:
 
 @dataclass(slots=True)
 class Prepared:
-    """A model that is ready to have its versions loaded: configuration final, agents asked."""
+    """A model on its way: what it says of itself, where its files are, and what must be given back when it is gone.
+
+    `config` is what the files say until `ModelLoader.complete` made it final; `source` and `positions` are where that stands.
+    """
 
     listing: ModelListing
     directory: Path
     config: ModelConfig
+    source: str
+    positions: Positions
     agents: AgentChain
     release: Callable[[], None]
-    # What auto-completion opened, by version: the load of that version goes on from it.
-    opened: dict[int, Any]
+    opened: Opened
+
+    @property
+    def name(self) -> str:
+        """The model's name: that of its folder."""
+        return self.listing.name
 
 
 class ModelLoader:
-    """Loads models; keeps nothing of them."""
+    """Loads models in three steps, `prepare`, `complete`, and `load` for each version; keeps nothing of them."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._around = surroundings
 
     def prepare(self, listing: ModelListing, path: Path, override: str | None, release: Callable[[], None]) -> Prepared:
-        """Read, complete, normalise and validate the configuration, and ask the agents to LOAD.
+        """Read the configuration, ask the agents to LOAD, and find the backend.
 
-        `release` is called here when this raises, later by the caller. Raises InvalidConfig with every problem, or what a backend or an agent raised.
+        `release` is called here when this raises, later by the caller. Raises InvalidConfig with every problem of the text, or what an agent raised.
         """
         try:
             return self._prepare(listing, path, override, release)
@@ -90,55 +102,81 @@ class ModelLoader:
     ) -> Prepared:
         around = self._around
         reading, source = read_config(path, around.config_name, override)
-        config = fill_backend(reading.checked(source), listing.name, listing.files, around.backends.files())
-        agents = AgentChain(config, [around.agents(entry.name) for entry in config.model_repository_agents.agents])
-        directory = agents.load(path)
-        prepared = Prepared(listing, directory, self._normalize(config), agents, release, {})
-        if around.auto_complete and config.backend:
+        given = reading.checked(source)
+        chosen = [around.agents(entry.name) for entry in given.model_repository_agents.agents]
+        agents = AgentChain(listing.name, given, chosen)
+        try:
+            directory = agents.load(path)
+            if directory != path:
+                listing = list_model(listing.name, directory)
+            config = fill_backend(given, listing.name, listing.files, around.backends.files(given.backend))
+        except BaseException:
+            agents.tell(AgentAction.LOAD_FAIL)
+            raise
+        return Prepared(listing, directory, config, source, reading.positions, agents, release, Opened())
+
+    def complete(self, prepared: Prepared) -> None:
+        """Make the configuration final: normalised, completed by the backend, validated.
+
+        Raises InvalidConfig with every problem, or what the backend raised.
+        """
+        around = self._around
+        prepared.config = self._normalize(prepared.config)
+        if around.auto_complete and prepared.config.backend:
             prepared.config = self._normalize(self._auto_complete(prepared))
-        problems = placed(validate(prepared.config, listing.name, around.gpus), reading.positions)
-        refuse_problems(problems, source)
-        return prepared
+        problems = placed(validate(prepared.config, prepared.name, around.gpus), prepared.positions)
+        refuse_problems(problems, prepared.source)
 
     def load(self, prepared: Prepared, version: int) -> LoadedModel:
         """Load one version; returns when its instances are ready. Raises what the backend raised."""
         around, config = self._around, prepared.config
         context = self._context(prepared, version)
-        labels = read_labels(config, prepared.directory)
-        model = LoadedModel(context, RequestCheck(config, config.name), labels, around.timer, around.observers)
-        scheduler = self._scheduler(context, model)
-        model.attach(scheduler)
-        if not scheduler.uses_instances:
-            return model
-        backend = self._backend(config)
-        context.shared = backend.load(context)
-        model.runner = LocalRunner(context, backend, model.dispatcher, around.limiter, model.guards)
         try:
-            self._start_instances(model.config, model.runner, scheduler)
+            labels = read_labels(config, prepared.directory)
+            model = LoadedModel(context, RequestCheck(config, config.name), labels, around.timer, around.observers)
+            scheduler = self._scheduler(context, model)
+            model.attach(scheduler)
+            if scheduler.uses_instances:
+                self._run(context, model, scheduler)
         except BaseException:
-            model.runner.stop()
+            if context.shared is not None:
+                free(self._backend(config), context.shared)
             raise
         return model
 
-    def _start_instances(self, config: ModelConfig, runner: LocalRunner, scheduler: Scheduler) -> None:
+    def _run(self, context: ModelContext, model: LoadedModel, scheduler: Scheduler) -> None:
+        backend = self._backend(context.config)
+        context.shared = backend.load(context)
+        model.runner = LocalRunner(context, backend, model.dispatcher, self._around.limiter, model.guards)
+        try:
+            self._start_instances(context.config, model.runner, scheduler)
+        except BaseException:
+            model.runner.stop()
+            raise
+
+    @staticmethod
+    def _start_instances(config: ModelConfig, runner: LocalRunner, scheduler: Scheduler) -> None:
         specs = [spec for spec in instance_specs(config) if not spec.passive]
-        for spec in specs:
-            self._around.limiter.register(spec.name, spec.device_id, config.instance_group[spec.group])
         scheduler.instances_changed(range(len(specs)))
         runner.start(
             [
-                InstanceContext(spec.name, spec.kind, spec.device_id, index, spec.profiles)
+                (
+                    InstanceContext(spec.name, spec.kind, spec.device_id, index, spec.profiles),
+                    config.instance_group[spec.group],
+                )
                 for index, spec in enumerate(specs)
             ]
         )
 
     def _auto_complete(self, prepared: Prepared) -> ModelConfig:
-        versions, _ = version_folders(prepared.listing.files)
+        versions, _ = versions_to_load(prepared.config, version_folders(prepared.listing.files)[0])
         if not versions:
             return prepared.config
-        context = self._context(prepared, versions[-1])
-        completed = self._backend(prepared.config).auto_complete(context)
-        prepared.opened[context.version] = context.shared
+        context, backend = self._context(prepared, versions[-1]), self._backend(prepared.config)
+        try:
+            completed = backend.auto_complete(context)
+        finally:
+            prepared.opened.keep(context.version, backend, context.shared)
         return merge_auto_complete(prepared.config, completed)
 
     def _context(self, prepared: Prepared, version: int) -> ModelContext:
@@ -160,7 +198,7 @@ class ModelLoader:
             log=logging.LoggerAdapter(
                 logging.getLogger("tritonpy.backend"), {"model": config.name, "version": version}
             ),
-            shared=prepared.opened.pop(version, None),
+            shared=prepared.opened.take(version),
             default_max_batch_size=backends.default_max_batch_size(config.backend) if config.backend else 0,
         )
 

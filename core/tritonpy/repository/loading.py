@@ -6,10 +6,10 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from tritonpy.errors import Internal, TritonError
+from tritonpy.errors import Code, Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.loader import ModelLoader, Prepared
-from tritonpy.repository.table import ModelTable, State
+from tritonpy.repository.table import UNLOADED, ModelTable, State
 from tritonpy.repository.versions import version_folders, versions_to_load
 
 log = logging.getLogger("tritonpy.repository")
@@ -24,10 +24,19 @@ class VersionLoading:
         self._attempts = retries + 1
 
     def load(self, prepared: Prepared) -> dict[int, LoadedModel]:
-        """Return the loaded versions; when one fails, those that had loaded are closed again and its error is raised."""
-        name = prepared.config.name
+        """Complete the configuration and return the loaded versions.
+
+        When one fails, those that had loaded are closed again and its error is raised.
+        """
+        try:
+            self._loader.complete(prepared)
+            return self._load_all(prepared, self._choose(prepared))
+        finally:
+            prepared.opened.close()
+
+    def _load_all(self, prepared: Prepared, chosen: Sequence[int]) -> dict[int, LoadedModel]:
+        name = prepared.name
         models: dict[int, LoadedModel] = {}
-        chosen = self._choose(name, prepared)
         for version in chosen:
             self._table.set_state(name, version, State.LOADING)
         for version in chosen:
@@ -40,13 +49,17 @@ class VersionLoading:
                 raise Internal(f"version {version} is at UNAVAILABLE state: {_reason(error)};") from error
         return models
 
-    def _choose(self, name: str, prepared: Prepared) -> Sequence[int]:
+    @staticmethod
+    def _choose(prepared: Prepared) -> Sequence[int]:
+        name = prepared.name
         available, ignored = version_folders(prepared.listing.files)
         for folder in ignored:
             log.warning("ignore version directory '%s' which contains leading zeros in its directory name", folder)
         chosen, missing = versions_to_load(prepared.config, available)
         for version in missing:
             log.error("version %d is specified for model '%s', but the version directory is not present", version, name)
+        if not chosen:
+            raise InvalidArgument(f"at least one version must be available under the version policy of model '{name}'")
         return chosen
 
     def _load(self, name: str, version: int, prepared: Prepared) -> LoadedModel:
@@ -71,9 +84,11 @@ class VersionLoading:
         for model in models.values():
             model.close()
         for version in chosen:
-            why = reason if version == failed else f"version {failed} failed to load"
-            self._table.set_state(name, version, State.UNAVAILABLE, why)
+            self._table.set_state(name, version, State.UNAVAILABLE, reason if version == failed else UNLOADED)
 
 
 def _reason(error: Exception) -> str:
-    return error.message if isinstance(error, TritonError) else f"{type(error).__name__}: {error}"
+    """Return the error with its code in words, as Triton gives the reason of a state: `Invalid argument: text`."""
+    code, text = (error.code, error.message) if isinstance(error, TritonError) else (Code.INTERNAL, "")
+    words = "Invalid argument" if code is Code.INVALID_ARG else code.name.capitalize().replace("_", " ")
+    return f"{words}: {text or f'{type(error).__name__}: {error}'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -21,35 +21,46 @@ class LocalRepository(Repository):
         return Path(unquote(urlparse(url).path) if url.startswith("file:") else url)
 
     def scan(self) -> Mapping[str, ModelListing]:
-        root = self.root
+        return {name: list_model(name, self.root / name) for name in self.names()}
+
+    def find(self, name: str) -> ModelListing | None:
+        return list_model(name, self.root / name) if name in self.names() else None
+
+    def names(self) -> Collection[str]:
         try:
-            names = sorted(
-                entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith(".")
-            )
+            with os.scandir(self.root) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
         except OSError as error:
             raise Unavailable(
-                f"model repository '{self.context.url}' cannot be read: {error.strerror} ({root})"
+                f"model repository '{self.context.url}' cannot be read: {error.strerror} ({self.root})"
             ) from error
-        return {name: list_model(name, root / name) for name in names}
 
 
 def list_model(name: str, path: Path) -> ModelListing:
-    """Return the listing of the model in the folder `path`: a file's fingerprint is its time of change and its size."""
-    files = dict(_fingerprints(path, ""))
+    """Return the listing of the model in the folder `path`: a file's fingerprint is its time of change and its size.
+
+    A folder without anything in it is listed too, with a slash at its end: a version may need no file.
+    """
+    files = dict(_fingerprints(path, "", frozenset()))
     return ModelListing(name, f"{hash(frozenset(files.items())):x}", files, path)
 
 
-def _fingerprints(folder: Path, prefix: str) -> Iterator[tuple[str, str]]:
+def _fingerprints(folder: Path, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, str]]:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        real = os.path.realpath(folder)
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
     except OSError:  # removed while we look: the next scan sees it whole
         return
+    if real in above:  # a link to a folder that it lies in has no end
+        return
+    if prefix and not entries:
+        yield prefix, "empty"
     for entry in entries:
         relative = f"{prefix}{entry.name}"
         try:
             if entry.is_dir():
-                yield f"{relative}/", "folder"
-                yield from _fingerprints(Path(entry.path), f"{relative}/")
+                yield from _fingerprints(Path(entry.path), f"{relative}/", above | {real})
             else:
                 status = entry.stat()
                 yield relative, f"{status.st_mtime_ns}-{status.st_size}"

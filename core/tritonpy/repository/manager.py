@@ -13,16 +13,17 @@ from pathlib import Path
 from tritonpy.api.engine import ModelIndex
 from tritonpy.api.repo_agent import AgentAction
 from tritonpy.api.repository import Repository
-from tritonpy.errors import Internal, InvalidArgument, TritonError
+from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.loader import ModelLoader, Prepared
 from tritonpy.repository.loading import VersionLoading
 from tritonpy.repository.local import list_model
 from tritonpy.repository.overrides import write_override
 from tritonpy.repository.retiring import Retiring
-from tritonpy.repository.sources import DUPLICATE, Found, Scan, scan
+from tritonpy.repository.sources import DUPLICATE, Found, Scan, look_up, names, scan
 from tritonpy.repository.table import ModelTable, State
 
+GONE = "model is no longer in a repository"
 log = logging.getLogger("tritonpy.repository")
 
 
@@ -66,6 +67,7 @@ class RepositoryManager:
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
         self._retiring = Retiring(table, events.unloaded)
+        self._stopping = False
 
     def load_all(self, names: Collection[str] | None = None) -> dict[str, TritonError]:
         """Load `names` (None: every model there is) and return what failed, by name. Raises Unavailable for an unreadable repository."""
@@ -94,9 +96,9 @@ class RepositoryManager:
         _check_name(name)
         if files and config is None:
             raise InvalidArgument("Load parameter 'config' must be specified for model file override")
-        found = scan(self._repositories)
+        found = look_up(self._repositories, name)
         if name not in found.models and not files:
-            raise Internal(f"failed to load '{name}', failed to poll from model repository")
+            raise _not_found(name, found)
         self._load_found(name, found.models.get(name), config, files or {})
 
     def unload(self, name: str) -> None:
@@ -110,8 +112,8 @@ class RepositoryManager:
         """Make the served models those on disk: load what is new or changed, unload what is gone."""
         found = scan(self._repositories)
         changed = [name for name, model in found.models.items() if self._is_changed(name, model)]
-        for name in [name for name in self._loaded if name not in found.models]:
-            log.info("'%s' is gone from the model repository", name)
+        for name in [name for name in list(self._loaded) if name not in found.models]:
+            log.info("'%s': %s", name, DUPLICATE if name in found.duplicates else GONE)
             self.unload(name)
         if changed:
             with ThreadPoolExecutor(self._threads, thread_name_prefix="load") as pool:
@@ -119,10 +121,10 @@ class RepositoryManager:
 
     def index(self, ready: bool) -> list[ModelIndex]:
         """List every model of the repositories and every one that is loaded."""
-        found = scan(self._repositories)
+        found = names(self._repositories)
         lines: list[ModelIndex] = []
-        for name in sorted({*found.names, *(name for name, _, _ in self._table.records())}):
-            if name in found.duplicates:
+        for name in sorted({*found, *(name for name, _, _ in self._table.records())}):
+            if found[name] > 1:
                 lines.append(ModelIndex(name, "", State.UNAVAILABLE.value, DUPLICATE))
             else:
                 lines += self._table.index(name)
@@ -130,9 +132,17 @@ class RepositoryManager:
 
     def stop(self, timeout_s: float) -> bool:
         """Unload everything, waiting `timeout_s` for requests in flight; False when some had to be given up."""
-        for name in list(self._loaded):
-            self.unload(name)
+        self.stop_loading()
+        with self._guard:
+            loaded, self._loaded = self._loaded, {}
+        for name, entry in loaded.items():
+            self._retiring.retire(name, self._table.swap(name, {}), entry.prepared)
         return self._retiring.wait(timeout_s)
+
+    def stop_loading(self) -> None:
+        """Load nothing more: what has not begun fails, and what is loading now is dropped when it is done."""
+        with self._guard:
+            self._stopping = True
 
     def close(self) -> None:
         """Close the repositories."""
@@ -148,7 +158,9 @@ class RepositoryManager:
     def _try_load(self, name: str, found: Scan) -> TritonError | None:
         try:
             if name not in found.models:
-                raise _not_found(name, found)
+                error = _not_found(name, found)
+                log.error("%s", error.message)
+                return error
             self._load_found(name, found.models[name], None, {})
         except TritonError as error:
             return error
@@ -162,23 +174,22 @@ class RepositoryManager:
                 return
             try:
                 prepared = self._prepare(name, found, config, files)
-                models = self._load_versions(name, prepared)
+                models, old = self._load_versions(name, prepared, _Loaded(fingerprint, config is not None, prepared))
             except TritonError as error:
                 self._failed[name] = fingerprint
-                log.error("%s", error.message)
-                self._table.explain(name, error.message)
+                log.error("%s", error.message.rstrip())
+                self._table.explain(name, error.message.rstrip())
                 raise
             self._failed.pop(name, None)
-            self._loaded[name] = _Loaded(fingerprint, config is not None, prepared)
-            old = self._table.swap(name, models)
+            prepared.agents.tell(AgentAction.LOAD_COMPLETE)
+            for model in models:
+                self._events.loaded(model)
             if loaded is not None:
                 self._retiring.retire(name, old, loaded.prepared)
-            prepared.agents.tell(AgentAction.LOAD_COMPLETE)
-            for model in models.values():
-                self._events.loaded(model)
 
     def _prepare(self, name: str, found: Found | None, config: str | None, files: Mapping[str, bytes]) -> Prepared:
         try:
+            self._refuse_when_stopping()
             if files:
                 folder = write_override(name, files)
                 path = Path(folder.name)
@@ -189,14 +200,30 @@ class RepositoryManager:
         except Exception as error:
             raise _failure(f"failed to load '{name}', failed to poll from model repository", error) from error
 
-    def _load_versions(self, name: str, prepared: Prepared) -> dict[int, LoadedModel]:
+    def _load_versions(
+        self, name: str, prepared: Prepared, entry: _Loaded
+    ) -> tuple[Sequence[LoadedModel], Sequence[LoadedModel]]:
+        """Return the versions that serve from now on, and those that did before."""
         try:
-            return self._versions.load(prepared)
+            models = self._versions.load(prepared)
+            try:
+                with self._guard:  # from here on `stop` sees it
+                    self._refuse_when_stopping()
+                    self._loaded[name] = entry
+                    return list(models.values()), self._table.swap(name, models)
+            except Unavailable:
+                for model in models.values():
+                    model.close()
+                raise
         except Exception as error:
             prepared.agents.tell(AgentAction.LOAD_FAIL)
             prepared.release()
             # Triton's code for this is INVALID_ARG, whatever went wrong in the backend
-            raise InvalidArgument(_failure(f"load failed for model '{name}'", error).message) from error
+            raise InvalidArgument(_failure(f"load failed for model '{name}'", error).message + "\n") from error
+
+    def _refuse_when_stopping(self) -> None:
+        if self._stopping:
+            raise Unavailable("Server exiting")
 
     def _lock_of(self, name: str) -> threading.Lock:
         with self._guard:
@@ -218,5 +245,5 @@ def _check_name(name: str) -> None:
 
 
 def _not_found(name: str, found: Scan) -> TritonError:
-    reason = DUPLICATE if name in found.duplicates else "it is in none of them"
-    return Internal(f"failed to load '{name}', failed to poll from model repository: {reason}")
+    reason = f": {DUPLICATE}" if name in found.duplicates else ""
+    return Internal(f"failed to load '{name}', failed to poll from model repository{reason}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -14,9 +15,12 @@ from tritonpy.repository.table import UNLOADED, ModelTable, State
 
 log = logging.getLogger("tritonpy.repository")
 
+# How long an execution that no time-out can interrupt is waited for, when all that waited was answered.
+GRACE_S = 1.0
+
 
 class Retiring:
-    """One thread per retirement: a request that takes an hour holds up its own version alone."""
+    """One thread per retirement: a request that takes an hour holds up its own model alone."""
 
     def __init__(self, table: ModelTable, unloaded: Callable[[LoadedModel], None]) -> None:
         self._table = table
@@ -32,34 +36,49 @@ class Retiring:
         thread.start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for all retirements; after `timeout_s` the requests that still wait are answered with an error and False is returned."""
+        """Wait for all retirements; after `timeout_s` the requests that still wait are answered with an error and False is returned.
+
+        What an instance executes then is waited for a moment longer, and left alone.
+        """
+        if self._join(timeout_s):
+            return True
+        with self._guard:
+            late = [model for models in self._live.values() for model in models]
+        in_time = not any(model.open for model in late)
+        for model in late:
+            model.give_up()
+        return self._join(GRACE_S) and in_time
+
+    def _join(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         with self._guard:
-            live = dict(self._live)
-        for thread in live:
+            threads = list(self._live)
+        for thread in threads:
             thread.join(max(deadline - time.monotonic(), 0))
-        late = [thread for thread in live if thread.is_alive()]
-        for thread in late:
-            for model in live[thread]:
-                model.give_up()
-        return not late
-
-    def in_flight(self) -> int:
-        """Return how many requests retiring versions still have to answer."""
-        with self._guard:
-            return sum(model.open for models in self._live.values() for model in models)
+        return not any(thread.is_alive() for thread in threads)
 
     def _run(self, name: str, models: Sequence[LoadedModel], prepared: Prepared) -> None:
-        prepared.agents.tell(AgentAction.UNLOAD)
-        for model in models:
-            try:
-                model.close()
-            except Exception:
-                log.exception("version %d of '%s' failed to close", model.version, name)
-            self._table.settle(name, model.version, State.UNAVAILABLE, UNLOADED)
-            self._unloaded(model)
-            log.info("successfully unloaded '%s' version %d", name, model.version)
-        prepared.agents.tell(AgentAction.UNLOAD_COMPLETE)
-        prepared.release()
-        with self._guard:
-            del self._live[threading.current_thread()]
+        try:
+            prepared.agents.tell(AgentAction.UNLOAD)
+            for model in models:
+                self._close(model)
+                self._table.settle(name, model.version, State.UNAVAILABLE, UNLOADED)
+                self._unloaded(model)
+                log.info("successfully unloaded '%s' version %d", name, model.version)
+            prepared.agents.tell(AgentAction.UNLOAD_COMPLETE)
+            prepared.release()
+        except Exception:
+            log.exception("the files of '%s' were not released", name)
+        finally:
+            models = ()
+            # A model is full of cycles, and the collector, tuned for requests, would let it lie for long.
+            gc.collect()
+            with self._guard:
+                del self._live[threading.current_thread()]
+
+    @staticmethod
+    def _close(model: LoadedModel) -> None:
+        try:
+            model.close()
+        except Exception:
+            log.exception("version %d of '%s' failed to close", model.version, model.name)

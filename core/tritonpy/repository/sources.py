@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -31,6 +32,16 @@ class Scan:
         return sorted({*self.models, *self.duplicates})
 
 
+def look_up(repositories: Sequence[Repository], name: str) -> Scan:
+    """Return what all repositories hold of one model: no other model's files are looked at. Raises as `scan` does."""
+    found = [
+        Found(repository, listing) for repository in repositories if (listing := repository.find(name)) is not None
+    ]
+    if len(found) == 1:
+        return Scan({name: found[0]})
+    return Scan(duplicates=frozenset([name] if found else []))
+
+
 def scan(repositories: Sequence[Repository]) -> Scan:
     """List all repositories. Raises Unavailable for one that cannot be read."""
     models: dict[str, Found] = {}
@@ -43,3 +54,8 @@ def scan(repositories: Sequence[Repository]) -> Scan:
     for name in duplicates:
         del models[name]
     return Scan(models, frozenset(duplicates))
+
+
+def names(repositories: Sequence[Repository]) -> Counter[str]:
+    """Return every name and how many repositories have it; no model's files are looked at. Raises as `scan` does."""
+    return Counter(name for repository in repositories for name in repository.names())

@@ -58,15 +58,11 @@ class ModelTable:
                 raise NotFound(f"Request for unknown model: '{name}' has no available versions")
             return entry.latest
         record = entry.versions.get(version)
-        if record is None:
+        if record is None or version == NO_VERSION:
             raise NotFound(f"Request for unknown model: '{name}' version {version} is not found")
         if record.model is None:
             raise Unavailable(f"Request for unknown model: '{name}' version {version} is not at ready state")
         return record.model
-
-    def known(self, name: str) -> bool:
-        """Say whether a load of `name` was ever tried."""
-        return name in self._entries
 
     def ready(self, name: str) -> list[LoadedModel]:
         """Return the ready versions of `name`, ascending."""
@@ -112,15 +108,17 @@ class ModelTable:
     def swap(self, name: str, models: Mapping[int, LoadedModel]) -> list[LoadedModel]:
         """Let exactly `models` serve from now on, in one step; return those that served before.
 
-        Versions that served and are not among `models` become UNLOADING.
+        Versions that served and are not among `models` become UNLOADING. A version that failed to load is forgotten: whatever was wrong with it,
+        it is not wanted any more.
         """
         with self._changes:
             entry = self._entries.setdefault(name, Entry())
             versions: dict[int, VersionRecord] = {}
             for version, record in entry.versions.items():
-                if version == NO_VERSION:
-                    continue
-                versions[version] = record if record.model is None else VersionRecord(State.UNLOADING)
+                if record.model is not None:
+                    versions[version] = VersionRecord(State.UNLOADING)
+                elif record.state is State.UNLOADING or record.reason == UNLOADED:
+                    versions[version] = record
             for version, model in models.items():
                 versions[version] = VersionRecord(State.READY, "", model)
             old = [record.model for record in entry.versions.values() if record.model is not None]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tritonpy.errors import InvalidArgument
-
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -29,10 +27,7 @@ def version_folders(files: Iterable[str]) -> tuple[list[int], list[str]]:
 
 
 def versions_to_load(config: ModelConfig, available: Iterable[int]) -> tuple[list[int], list[int]]:
-    """Return the versions that the policy of `config` chooses of `available`, and those it names that are not there.
-
-    Raises InvalidArgument when nothing is left to load.
-    """
+    """Return the versions that the policy of `config` chooses of `available`, ascending, and those it names that are not there."""
     present = sorted(available)
     policy = config.version_policy
     missing: list[int] = []
@@ -45,8 +40,4 @@ def versions_to_load(config: ModelConfig, available: Iterable[int]) -> tuple[lis
     else:
         count = policy.latest.num_versions or 1
         chosen = present[-count:]
-    if not chosen:
-        raise InvalidArgument(
-            f"at least one version must be available under the version policy of model '{config.name}'"
-        )
     return chosen, missing

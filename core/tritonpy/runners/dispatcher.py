@@ -41,7 +41,10 @@ class Dispatcher:
         self._has_instances = scheduler.uses_instances
 
     def enqueue(self, request: InferRequest) -> None:
-        """Hand `request` to the scheduler and ring an idle instance; the lock is held by the caller."""
+        """Hand `request` to the scheduler and ring an idle instance.
+
+        The caller holds the lock, except for a scheduler without instances: that one calls other models.
+        """
         self._scheduler.enqueue(request)
         if not self._has_instances:
             return
@@ -63,6 +66,7 @@ class Dispatcher:
                 slot.until_ns = 0 if ready is False else ready
                 slot.idle = True
                 self._idle.append(slot)
+            self.flush()
             self._park(slot)
 
     def take(self, slot: Slot, limit: int) -> Batch | None:
@@ -87,6 +91,9 @@ class Dispatcher:
 
     def cancel(self, request: InferRequest) -> None:
         """Let the scheduler drop `request` if it still waits."""
+        if not self._has_instances:
+            self._scheduler.cancel(request)
+            return
         with self.lock:
             if not request.answered and request.batch is None:
                 self._scheduler.cancel(request)
@@ -114,6 +121,7 @@ class Dispatcher:
         """Ask the scheduler again, because something of its own changed."""
         with self.lock:
             self._ring(now_ns())
+        self.flush()
 
     def close(self) -> None:
         """Send every instance's thread home."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.rate_limiter import RateLimiter
@@ -14,7 +16,11 @@ from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.types import Batch
 
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+
 log = logging.getLogger("tritonpy.instance")
+_serial = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,7 @@ class BatchGuards:
     """What the model does round an execution: `admit` removes requests that turn out invalid, `fail` answers the rest with an error."""
 
     admit: Callable[[Batch], bool]
-    fail: Callable[[Batch, BaseException], None]
+    fail: Callable[[Sequence[Batch], BaseException], None]
 
 
 class LocalRunner:
@@ -42,11 +48,15 @@ class LocalRunner:
         self._limiter = limiter
         self._guards = guards
         self._threads: list[threading.Thread] = []
+        self._permits: list[str] = []
         self.instances: list[Backend] = []
 
-    def start(self, contexts: Sequence[InstanceContext]) -> None:
+    def start(self, instances: Sequence[tuple[InstanceContext, ModelInstanceGroup]]) -> None:
         """Build every instance and return when all are ready; raises what the first failing one raised: then call `stop`."""
-        starts = [_Start(context) for context in contexts]
+        starts = [_Start(context) for context, _ in instances]
+        for start, (context, group) in zip(starts, instances, strict=True):
+            self._limiter.register(start.permit, context.device_id, group)
+            self._permits.append(start.permit)
         for start in starts:
             start.thread = threading.Thread(target=self._run, args=(start,), name=start.context.name, daemon=True)
             start.thread.start()
@@ -57,7 +67,7 @@ class LocalRunner:
         failed = next((start.error for start in starts if start.error is not None), None)
         if failed is not None:
             raise failed
-        if any(context.max_open is not None for context in contexts):
+        if any(context.max_open is not None for context, _ in instances):
             self._dispatcher.bound()
 
     def stop(self) -> None:
@@ -65,7 +75,8 @@ class LocalRunner:
         self._dispatcher.close()
         for thread in self._threads:
             thread.join()
-            self._limiter.unregister(thread.name)
+        for permit in self._permits:
+            self._limiter.unregister(permit)
         self.instances = []
         self._backend.unload(self._model.shared)
         self._model.shared = None
@@ -79,25 +90,25 @@ class LocalRunner:
         finally:
             start.done.set()
         slot = Slot(start.context)
-        start.context.take_more = lambda count: self._next_batch(slot, count)
-        self._serve(slot, backend)
+        start.context.take_more = lambda count: self._take_more(slot, count)
+        self._serve(slot, backend, start.permit)
         try:
             backend.close()
         except Exception:
             log.exception("instance %s failed to close", slot.name)
 
-    def _serve(self, slot: Slot, backend: Backend) -> None:
+    def _serve(self, slot: Slot, backend: Backend, permit: str) -> None:
         dispatcher, limiter = self._dispatcher, self._limiter
         while dispatcher.wait_ready(slot):
-            limiter.acquire(slot.name)
+            limiter.acquire(permit)
             try:
                 batch = self._next_batch(slot, UNBOUNDED)
                 if batch is not None:
-                    self._execute(backend, batch)
+                    self._execute(slot, backend, batch)
                     # The batch must not outlive its execution in this frame: its buffers are the client's.
                     del batch
             finally:
-                limiter.release(slot.name)
+                limiter.release(permit)
 
     def _next_batch(self, slot: Slot, count: int) -> Batch | None:
         batch = self._dispatcher.take(slot, count)
@@ -106,11 +117,23 @@ class LocalRunner:
         batch.model = self._model
         return batch if self._guards.admit(batch) else None
 
-    def _execute(self, backend: Backend, batch: Batch) -> None:
+    def _take_more(self, slot: Slot, count: int) -> Batch | None:
+        batch = self._next_batch(slot, count)
+        if batch is not None:
+            slot.joined = [*filter(_is_open, slot.joined), batch]
+        return batch
+
+    def _execute(self, slot: Slot, backend: Backend, batch: Batch) -> None:
         try:
             backend.execute(batch)
         except BaseException as error:
-            self._guards.fail(batch, error)
+            self._guards.fail((batch, *slot.joined), error)
+        if slot.joined:
+            slot.joined = []
+
+
+def _is_open(batch: Batch) -> bool:
+    return not all(request.answered for request in batch.requests)
 
 
 class _Start:
@@ -118,6 +141,8 @@ class _Start:
 
     def __init__(self, context: InstanceContext) -> None:
         self.context = context
+        # What the limiter knows the instance by: unlike its name unique, also while a version and its replacement are both loaded.
+        self.permit = f"{context.name}#{next(_serial)}"
         self.done = threading.Event()
         self.backend: Backend | None = None
         self.error: BaseException | None = None

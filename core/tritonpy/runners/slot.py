@@ -6,6 +6,7 @@ import threading
 
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED
+from tritonpy.types import Batch
 
 
 class Slot:
@@ -14,13 +15,14 @@ class Slot:
     A bare lock is the bell: released to ring, acquired to wait. It costs a tenth of a threading.Condition.
     """
 
-    __slots__ = ("bell", "context", "idle", "index", "name", "open", "until_ns")
+    __slots__ = ("bell", "context", "idle", "index", "joined", "name", "open", "until_ns")
 
     def __init__(self, context: InstanceContext) -> None:
         self.context = context
         self.index = context.index
         self.name = context.name
         self.open = 0  # requests that the instance holds unanswered
+        self.joined: list[Batch] = []  # taken by the backend itself, in the middle of an execution
         self.idle = False
         self.until_ns = 0  # while idle: when it looks again by itself, 0 for never
         self.bell = threading.Lock()

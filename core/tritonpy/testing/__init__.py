@@ -1,8 +1,9 @@
 """Helpers for the tests of plugins: contract tests, toy engine, harnesses, an in-process client and server.
 
-The whole test of a backend `Doubler` in the module `my_plugin`:
+The whole test of an installed plugin whose module `my_plugin` registers the backend `Doubler` as "doubler":
 
     import my_plugin
+    import numpy as np
     from tritonpy.testing import BackendContract, InferInput, InProcessClient, running_server
 
     CONFIG = '''
@@ -18,7 +19,8 @@ The whole test of a backend `Doubler` in the module `my_plugin`:
 
     def test_it_doubles(model_repository):                      # the fixture comes with the installed package
         model_repository.add("twice", config=CONFIG)
-        server_yaml = {"repositories": [{"url": str(model_repository.path)}], "frontends": {"http": False, "grpc": False, "metrics": False}}
+        no_ports = {"http": False, "grpc": False, "metrics": False}
+        server_yaml = {"repositories": [{"url": str(model_repository.path)}], "frontends": no_ports}
         with running_server(server_yaml) as server:
             data = np.ones((1, 4), np.float32)
             result = InProcessClient(server).infer("twice", [InferInput("IN", [1, 4], "FP32").set_data_from_numpy(data)])
@@ -52,13 +54,13 @@ if TYPE_CHECKING:
     from tritonpy.testing.contracts.repo_agent import RepoAgentContract
     from tritonpy.testing.contracts.repository import RepositoryContract
     from tritonpy.testing.contracts.scheduler import SchedulerContract
+    from tritonpy.testing.in_process_server import RunningServer, running_server
     from tritonpy.testing.model_repository import ModelRepository
     from tritonpy.testing.parse import model_config
-    from tritonpy.testing.random_inputs import random_inputs
-    from tritonpy.testing.running_server import RunningServer, running_server
+    from tritonpy.testing.sample_inputs import random_inputs
     from tritonpy.testing.scheduler_harness import SchedulerHarness
     from tritonpy.testing.toy_engine import ToyEngine
-    from tritonpy.testing.toy_models import ToyModel, toy_models
+    from tritonpy.testing.toy_model import ToyModel, toy_models
     from tritonpy.testing.witness import Witness
 
 # pytest loads this package in every test run of an environment that has it: each module is imported when it is first asked for.
@@ -81,16 +83,16 @@ _MODULES = {
     "RateLimiterContract": "contracts.rate_limiter",
     "RepoAgentContract": "contracts.repo_agent",
     "RepositoryContract": "contracts.repository",
-    "RunningServer": "running_server",
+    "RunningServer": "in_process_server",
     "SchedulerContract": "contracts.scheduler",
     "SchedulerHarness": "scheduler_harness",
     "ToyEngine": "toy_engine",
-    "ToyModel": "toy_models",
+    "ToyModel": "toy_model",
     "Witness": "witness",
     "model_config": "parse",
-    "random_inputs": "random_inputs",
-    "running_server": "running_server",
-    "toy_models": "toy_models",
+    "random_inputs": "sample_inputs",
+    "running_server": "in_process_server",
+    "toy_models": "toy_model",
 }
 
 

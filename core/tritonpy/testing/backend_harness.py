@@ -59,8 +59,8 @@ class BackendHarness:
             thread = stack.enter_context(ThreadPoolExecutor(1, f"{model.name}_0"))
             self._context = InstanceContext(f"{model.name}_0", "CPU", 0, 0)
             instance = thread.submit(self.backend, model, self._context).result()
-            stack.callback(lambda: thread.submit(instance.close).result())
             self.instance, self._thread = instance, thread
+            stack.callback(self.close_instance)
             self._exits = stack.pop_all()
         return self
 
@@ -80,12 +80,20 @@ class BackendHarness:
     def execute(self, *requests: InferRequest) -> list[list[InferResponse]]:
         """Run `requests` as one batch; return the answers of each once all have their final one.
 
-        What `execute` raises answers the requests that have no final answer yet. Raises AssertionError for a request without one.
+        What `execute` raises answers the requests that have no final answer yet; requests that are handed back run again.
+        Raises AssertionError for a request without a final answer, or with two.
         """
-        self._thread.submit(self._run, list(requests)).result()
-        answers = self.witness.wait(*requests)
+        waiting = list(requests)
+        while waiting:
+            self._thread.submit(self._run, waiting).result()
+            self.witness.wait(*waiting)
+            waiting = self.witness.take_rescheduled()
         self.witness.check(*requests)
-        return answers
+        return [self.witness.answers(request) for request in requests]
+
+    def close_instance(self) -> None:
+        """Close the instance, on its thread; leaving the context does so too."""
+        self._thread.submit(self.instance.close).result()
 
     def _run(self, requests: list[InferRequest]) -> None:
         batch = Batch(requests, model=self.model, instance=self._context, start_ns=now_ns())

@@ -63,13 +63,12 @@ class SchedulerHarness:
 
     def finish(self, limit: int = UNBOUNDED) -> list[Batch]:
         """Run until every request is answered, and return the batches; a scheduler without instances is waited for."""
-        for instance, batch in self._running:
-            self._end(instance, batch)
-        self._running.clear()
+        while self._running:
+            self._end(*self._running.pop())
         if not self.scheduler.uses_instances:
             self.witness.wait(*self.enqueued)
             return []
-        batches = []
+        batches: list[Batch] = []
         for _ in range(MANY_STEPS):
             if not self.unanswered():
                 return batches

@@ -22,7 +22,7 @@ from tritonpy.api.engine import (
     TensorMetadata,
 )
 from tritonpy.errors import Cancelled, DecoupledRefused, Internal, InvalidArgument, NotFound, TritonError
-from tritonpy.testing.toy_models import ToyModel, toy_models
+from tritonpy.testing.toy_model import ToyModel, toy_models
 from tritonpy.testing.witness import PATIENCE_S
 from tritonpy.types import DATATYPE_OF_NUMBER, InferRequest, InferResponse, Tensor
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -64,7 +64,9 @@ class ToyEngine(Engine):
     def wait_for_open(self, count: int, timeout_s: float = PATIENCE_S) -> list[InferRequest]:
         """Return the unanswered requests once there are at least `count`. Raises AssertionError after `timeout_s`."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self._open) >= count, timeout_s), f"{len(self._open)} of {count} requests came"
+            assert self._changed.wait_for(lambda: len(self._open) >= count, timeout_s), (
+                f"{len(self._open)} of {count} requests came"
+            )
             return list(self._open)
 
     def infer(self, request: InferRequest) -> None:
@@ -93,8 +95,8 @@ class ToyEngine(Engine):
                     self._changed.notify_all()
             request.sink.put(request, response)
 
-    def release(self, request: InferRequest, reschedule: bool) -> None:
-        """Do nothing: a function does not hand requests back."""
+    def reschedule(self, request: InferRequest) -> None:
+        """Never called: a function does not hand requests back."""
 
     def cancel(self, request: InferRequest) -> None:
         """Answer with Cancelled, unless it was answered."""
@@ -114,7 +116,7 @@ class ToyEngine(Engine):
 
     def _responses(self, request: InferRequest, model: ToyModel) -> list[InferResponse]:
         answers = model.function({name: tensor.numpy() for name, tensor in request.inputs.items()})
-        wanted = request.outputs or {item.name: None for item in model.config.output}
+        wanted = list(request.outputs or [item.name for item in model.config.output])
         name = model.config.name
         responses = [
             InferResponse([Tensor.from_numpy(key, answer[key]) for key in wanted], name, 1, request.id, final=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from tritonpy.types import CallbackSink, InferRequest, InferResponse
 
@@ -14,12 +15,14 @@ class Witness:
     """Owns requests in place of a model, or stands behind their sink, and keeps their answers.
 
     A model drops an answer that follows the final one; the witness keeps it, so that `check` can tell.
-    `requests` lists what was seen, in order of the first event; `released` what a backend or scheduler gave back.
+    `requests` lists what was answered, in order of the first answer; `rescheduled` what a backend handed back.
     """
+
+    patience_s: ClassVar[float] = PATIENCE_S
 
     def __init__(self, on_cancel: Callable[[InferRequest], None] = lambda _request: None) -> None:
         self.requests: list[InferRequest] = []
-        self.released: list[tuple[InferRequest, bool]] = []
+        self.rescheduled: list[InferRequest] = []
         self.sink = CallbackSink(self._note)
         self._on_cancel = on_cancel
         self._changed = threading.Condition()
@@ -32,11 +35,17 @@ class Witness:
             request.answered = request.answered or response.final
             self._note(request, response)
 
-    def release(self, request: InferRequest, reschedule: bool) -> None:
-        """Keep what was given back."""
+    def reschedule(self, request: InferRequest) -> None:
+        """Keep what was handed back."""
         with self._changed:
-            self.released.append((request, reschedule))
+            self.rescheduled.append(request)
             self._changed.notify_all()
+
+    def take_rescheduled(self) -> list[InferRequest]:
+        """Return what was handed back since the last call."""
+        with self._changed:
+            taken, self.rescheduled = self.rescheduled, []
+        return taken
 
     def cancel(self, request: InferRequest) -> None:
         """Pass a cancellation on."""
@@ -47,19 +56,27 @@ class Witness:
         with self._changed:
             return list(self._answers.get(id(request), ()))
 
-    def wait(self, *requests: InferRequest, timeout_s: float = PATIENCE_S) -> list[list[InferResponse]]:
-        """Return the answers of each request once all have their final one. Raises AssertionError after `timeout_s`."""
+    def wait(self, *requests: InferRequest, timeout_s: float | None = None) -> list[list[InferResponse]]:
+        """Return the answers of each request once all have their final one, or were handed back.
+
+        Raises AssertionError after `timeout_s` (default: `patience_s`), naming those that are missing.
+        """
+        timeout_s = self.patience_s if timeout_s is None else timeout_s
         with self._changed:
-            if not self._changed.wait_for(lambda: all(map(self._is_final, requests)), timeout_s):
-                missing = [number for number, request in enumerate(requests) if not self._is_final(request)]
-                raise AssertionError(f"no final answer within {timeout_s:g} s for request number {missing} of {len(requests)}")
+            if not self._changed.wait_for(lambda: all(map(self._is_settled, requests)), timeout_s):
+                missing = [number for number, request in enumerate(requests) if not self._is_settled(request)]
+                raise AssertionError(
+                    f"no final answer within {timeout_s:g} s for request number {missing} of {len(requests)}"
+                )
         return [self.answers(request) for request in requests]
 
     def check(self, *requests: InferRequest) -> None:
         """Raise AssertionError unless each request has exactly one final answer, and nothing after it."""
         for number, request in enumerate(requests):
             finals = [response.final for response in self.answers(request)]
-            assert finals.count(True) == 1, f"request number {number} has {finals.count(True)} final answers, it must have 1"
+            assert finals.count(True) == 1, (
+                f"request number {number} has {finals.count(True)} final answers, it must have 1"
+            )
             assert finals[-1], f"request number {number} was answered after its final answer"
 
     def _note(self, request: InferRequest, response: InferResponse) -> None:
@@ -69,5 +86,6 @@ class Witness:
             self._answers.setdefault(id(request), []).append(response)
             self._changed.notify_all()
 
-    def _is_final(self, request: InferRequest) -> bool:
-        return any(response.final for response in self._answers.get(id(request), ()))
+    def _is_settled(self, request: InferRequest) -> bool:
+        rescheduled = any(request is each for each in self.rescheduled)
+        return rescheduled or any(response.final for response in self._answers.get(id(request), ()))

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Sink(ABC):
-    """Takes answers, from any thread. `put` never blocks, never raises, and calls no model."""
+    """Takes answers, from any thread. `put` never blocks and never raises.
+
+    No lock is held while it is called, so that it may answer another request or hand one to the engine: an ensemble's next step.
+    """
 
     @abstractmethod
     def put(self, request: InferRequest, response: InferResponse) -> None:
@@ -51,16 +54,24 @@ class LoopSink(Sink):
     def put(self, request: InferRequest, response: InferResponse) -> None:
         self._waiting.append((request, response))
         if not self._woken:
-            self._woken = True
-            try:
-                self._loop.call_soon_threadsafe(self._drain)
-            except RuntimeError:  # the loop is closed: nobody is left to be answered
-                self._waiting.clear()
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken = True
+        try:
+            self._loop.call_soon_threadsafe(self._drain)
+        except RuntimeError:  # the loop is closed: nobody is left to be answered
+            self._woken = False
+            self._waiting.clear()
 
     def _drain(self) -> None:
         # Cleared before the queue is read: an answer put from now on asks for its own wake-up, none is lost.
         self._woken = False
         waiting, deliver = self._waiting, self._deliver
-        while waiting:
-            request, response = waiting.popleft()
-            deliver(request, response)
+        try:
+            while waiting:
+                request, response = waiting.popleft()
+                deliver(request, response)
+        finally:
+            if waiting and not self._woken:  # `deliver` raised: what is behind must not wait for the next answer
+                self._wake()

@@ -28,9 +28,7 @@ class Models:
 
     def write(self, nodes: Sequence[Any], inputs: Tensors, outputs: Tensors, initializers: Sequence[Any] = ()) -> Path:
         def values(tensors: Tensors) -> list[Any]:
-            return [
-                helper.make_tensor_value_info(name, TYPES[kind], shape) for name, (kind, shape) in tensors.items()
-            ]
+            return [helper.make_tensor_value_info(name, TYPES[kind], shape) for name, (kind, shape) in tensors.items()]
 
         graph = helper.make_graph(nodes, "test", values(inputs), values(outputs), list(initializers))
         return self.save(graph)

@@ -9,11 +9,18 @@ from tritonpy_backend_onnx.signature import Signature, TensorInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 BATCHED = Signature({"A": TensorInfo("FP32", (-1, 3))}, {"B": TensorInfo("FP32", (-1, 3))}, {})
-OPTIONAL = Signature({"A": TensorInfo("FP32", (3,))}, {"B": TensorInfo("FP32", (3,))}, {"BIAS": TensorInfo("FP32", (3,))})
+OPTIONAL = Signature(
+    {"A": TensorInfo("FP32", (3,))}, {"B": TensorInfo("FP32", (3,))}, {"BIAS": TensorInfo("FP32", (3,))}
+)
 SCALAR = Signature({"A": TensorInfo("FP32", ())}, {"B": TensorInfo("FP32", ())}, {})
 RAGGED = Signature({"A": TensorInfo("FP32", (-1,))}, {"B": TensorInfo("FP32", (-1, 3))}, {})
 SEQUENCE = Signature(
-    {"A": TensorInfo("FP32", (-1, 3)), "START": TensorInfo("INT32", (-1, 1)), "ID": TensorInfo("UINT64", (-1, 1)), "SIN": TensorInfo("FP32", (-1, 2))},
+    {
+        "A": TensorInfo("FP32", (-1, 3)),
+        "START": TensorInfo("INT32", (-1, 1)),
+        "ID": TensorInfo("UINT64", (-1, 1)),
+        "SIN": TensorInfo("FP32", (-1, 2)),
+    },
     {"B": TensorInfo("FP32", (-1, 3)), "SOUT": TensorInfo("FP32", (-1, 2))},
     {},
 )
@@ -62,8 +69,8 @@ CASES = [
     (BATCHED, f"{tensor('input', 'A', 'INVALID')} {B}", "unsupported datatype TYPE_INVALID for input 'A' for model 'm'"),
     (
         BATCHED, f"max_batch_size: 8 {tensor('input', 'A', dims='4')} {B}",
-        "model 'm', tensor 'A': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies 2 dimensions "
-        "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape [-1,4])",
+        ("model 'm', tensor 'A': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies 2 dimensions "
+        "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape [-1,4])"),
     ),
     (
         BATCHED, f"{A} {B}",
@@ -75,13 +82,8 @@ CASES = [
     ),
     (
         OPTIONAL, f"max_batch_size: 8 {A} {B}",
-        "model 'm', tensor 'A': for the model to support batching the shape should have at least 1 dimension and the first "
-        "dimension must be -1; but shape expected by the model is [3]",
-    ),
-    (
-        OPTIONAL, f"max_batch_size: 8 {A} {tensor('input', 'BIAS', more='optional: true')} {B}",
-        "model 'm', tensor 'A': for the model to support batching the shape should have at least 1 dimension and the first "
-        "dimension must be -1; but shape expected by the model is [3]",
+        ("model 'm', tensor 'A': for the model to support batching the shape should have at least 1 dimension and the first "
+        "dimension must be -1; but shape expected by the model is [3]"),
     ),
     (
         BATCHED, f"max_batch_size: 8 {A} {tensor('input', 'BIAS', more='optional: true')} {B}",
@@ -89,8 +91,8 @@ CASES = [
     ),
     (
         SCALAR, f"{tensor('input', 'A', dims='1')} {tensor('output', 'B', dims='1 2')}",
-        "unable to load model 'm', scalar tensor 'B', should only provide 1 in the model configuration when the model doesn't "
-        "support batching. Model configuration provided: [1,2].",
+        ("unable to load model 'm', scalar tensor 'B', should only provide 1 in the model configuration when the model doesn't "
+        "support batching. Model configuration provided: [1,2]."),
     ),
     (
         BATCHED, f"max_batch_size: 8 {tensor('input', 'A', more='allow_ragged_batch: true')} {B}",
@@ -98,8 +100,8 @@ CASES = [
     ),
     (
         OPTIONAL, f"{A} {tensor('input', 'BIAS', more='optional: true allow_ragged_batch: true')} {B}",
-        "unable to load model 'm', configuration expects model provides input with shape [-1] for ragged input 'BIAS', which is "
-        "not supported for optional input",
+        ("unable to load model 'm', configuration expects model provides input with shape [-1] for ragged input 'BIAS', which is "
+        "not supported for optional input"),
     ),
     (
         SEQUENCE, f"max_batch_size: 8 {A} {B} sequence_batching {{ {START.replace('START', 'BEGIN', 1)} }}",
@@ -111,13 +113,13 @@ CASES = [
     ),
     (
         SEQUENCE, f"max_batch_size: 8 {A} {B} sequence_batching {{ {START.replace('int32', 'fp32')} }}",
-        "unable to load model 'm', sequence control 'START', the model expects data-type INT32 but the model configuration "
-        "specifies data-type TYPE_FP32",
+        ("unable to load model 'm', sequence control 'START', the model expects data-type INT32 but the model configuration "
+        "specifies data-type TYPE_FP32"),
     ),
     (
         SEQUENCE, f"max_batch_size: 8 {A} {B} sequence_batching {{ {START.replace('int32', 'bool')} }}",
-        "unable to load model 'm', sequence control 'START', the model expects data-type INT32 but the model configuration "
-        "specifies data-type TYPE_BOOL",
+        ("unable to load model 'm', sequence control 'START', the model expects data-type INT32 but the model configuration "
+        "specifies data-type TYPE_BOOL"),
     ),
     (
         SEQUENCE, f"max_batch_size: 8 {A} {B} sequence_batching {{ {START} {ID} {STATE.replace('FP32', 'INT8')} }}",

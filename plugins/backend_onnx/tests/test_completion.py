@@ -11,7 +11,9 @@ from tritonpy_backend_onnx.completion import completed, needs_completion
 from tritonpy_backend_onnx.signature import Signature, TensorInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-BATCHED = Signature({"A": TensorInfo("FP32", (-1, 3)), "B": TensorInfo("BYTES", (-1,))}, {"C": TensorInfo("BF16", (-1, -1, 2))}, {})
+BATCHED = Signature(
+    {"A": TensorInfo("FP32", (-1, 3)), "B": TensorInfo("BYTES", (-1,))}, {"C": TensorInfo("BF16", (-1, -1, 2))}, {}
+)
 FIXED = Signature({"A": TensorInfo("INT8", (2, -1))}, {"C": TensorInfo("BOOL", ())}, {})
 infos = st.builds(
     TensorInfo, st.sampled_from(sorted(DATATYPES)), st.lists(st.sampled_from([-1, 1, 3]), max_size=4).map(tuple)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tritonpy import Code, InvalidArgument
 from tritonpy_backend_onnx.failures import failure_of
 
@@ -10,8 +12,9 @@ def test_a_text_of_onnxruntime_is_worded_as_in_triton():
     assert error.code is Code.INTERNAL
 
 
-def test_a_text_without_a_code_is_kept():
-    assert failure_of(RuntimeError("out of luck")).message == "onnx runtime error: out of luck"
+@pytest.mark.parametrize("text", ["out of luck", "Error in execution: out of luck"])
+def test_a_text_without_a_code_is_kept(text):
+    assert failure_of(RuntimeError(text)).message == "onnx runtime error: out of luck"
 
 
 def test_an_error_of_the_server_passes_unchanged():

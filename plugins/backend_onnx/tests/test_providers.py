@@ -4,7 +4,16 @@ import pytest
 from google.protobuf import text_format
 
 from tritonpy import InvalidArgument, Unavailable
-from tritonpy_backend_onnx.providers import CPU, CUDA, OPENVINO, TENSORRT, Device, check_available, providers_for, shares_session
+from tritonpy_backend_onnx.providers import (
+    CPU,
+    CUDA,
+    OPENVINO,
+    TENSORRT,
+    Device,
+    check_available,
+    providers_for,
+    shares_session,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 HOST, GPU = Device("CPU", 0), Device("GPU", 3)
@@ -33,8 +42,20 @@ def test_gpu_accelerators_do_not_concern_the_cpu():
 
 def test_parameters_of_cuda_come_from_both_places():
     found = providers_for(
-        config(("gpu", "cuda", {"cudnn_conv_use_max_workspace": "0", "use_ep_level_unified_stream": "True", "gpu_mem_limit": "5"})),
-        {"gpu_mem_limit": "7", "cudnn_conv_algo_search": "1", "arena_extend_strategy": "1", "do_copy_in_default_stream": "0", "other": "x"},
+        config(
+            (
+                "gpu",
+                "cuda",
+                {"cudnn_conv_use_max_workspace": "0", "use_ep_level_unified_stream": "True", "gpu_mem_limit": "5"},
+            )
+        ),
+        {
+            "gpu_mem_limit": "7",
+            "cudnn_conv_algo_search": "1",
+            "arena_extend_strategy": "1",
+            "do_copy_in_default_stream": "0",
+            "other": "x",
+        },
         GPU,
     )
     assert found[0] == (
@@ -61,7 +82,10 @@ def test_tensorrt_comes_before_cuda_with_its_parameters_renamed():
 
 
 def test_single_precision_is_the_default_of_tensorrt():
-    assert providers_for(config(("gpu", "tensorrt", {"precision_mode": "FP32"})), {}, GPU)[0] == (TENSORRT, {"device_id": "3"})
+    assert providers_for(config(("gpu", "tensorrt", {"precision_mode": "FP32"})), {}, GPU)[0] == (
+        TENSORRT,
+        {"device_id": "3"},
+    )
 
 
 def test_openvino_serves_the_cpu():
@@ -74,10 +98,22 @@ def test_openvino_serves_the_cpu():
         (("gpu", "tpu", {}), {}, "unknown Execution Accelerator 'tpu' is requested"),
         (("cpu", "cuda", {}), {}, "unknown Execution Accelerator 'cuda' is requested"),
         (("gpu", "tensorrt", {"precision_mode": "FP8"}), {}, "unsupported precision mode 'FP8' is requested"),
-        (("gpu", "tensorrt", {"speed": "1"}), {}, "unknown parameter 'speed' is provided for TensorRT Execution Accelerator"),
+        (
+            ("gpu", "tensorrt", {"speed": "1"}),
+            {},
+            "unknown parameter 'speed' is provided for TensorRT Execution Accelerator",
+        ),
         (("gpu", "tensorrt", {"trt_dla_core": "x"}), {}, "failed to convert 'x' to integral number"),
-        (("gpu", "cuda", {}), {"cudnn_conv_algo_search": "3"}, "unsupported cudnn_conv_algo_search value '3' is requested"),
-        (("gpu", "cuda", {}), {"arena_extend_strategy": "-1"}, "unsupported arena_extend_strategy value '-1' is requested"),
+        (
+            ("gpu", "cuda", {}),
+            {"cudnn_conv_algo_search": "3"},
+            "unsupported cudnn_conv_algo_search value '3' is requested",
+        ),
+        (
+            ("gpu", "cuda", {}),
+            {"arena_extend_strategy": "-1"},
+            "unsupported arena_extend_strategy value '-1' is requested",
+        ),
     ],
 )
 def test_what_is_unknown_is_refused_in_the_words_of_triton(accelerator, parameters, text):
@@ -88,7 +124,11 @@ def test_what_is_unknown_is_refused_in_the_words_of_triton(accelerator, paramete
 
 @pytest.mark.parametrize(
     ("provider", "remedy"),
-    [(CUDA, "tritonpy-backend-onnx\\[gpu\\]"), (TENSORRT, "pip install tensorrt"), (OPENVINO, "install onnxruntime-openvino")],
+    [
+        (CUDA, "tritonpy-backend-onnx\\[gpu\\]"),
+        (TENSORRT, "pip install tensorrt"),
+        (OPENVINO, "install onnxruntime-openvino"),
+    ],
 )
 def test_a_missing_provider_is_named_with_what_to_install(provider, remedy):
     with pytest.raises(Unavailable, match=remedy) as caught:

@@ -9,7 +9,9 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def settings(text="", **parameters):
-    return session_settings(text_format.Parse(text, ModelConfig()), {key.replace("__", "."): value for key, value in parameters.items()})
+    return session_settings(
+        text_format.Parse(text, ModelConfig()), {key.replace("__", "."): value for key, value in parameters.items()}
+    )
 
 
 def test_nothing_configured_leaves_the_defaults_and_threads_that_do_not_spin():
@@ -23,7 +25,13 @@ def test_nothing_configured_leaves_the_defaults_and_threads_that_do_not_spin():
 
 @pytest.mark.parametrize(
     ("level", "name"),
-    [(-1, "ORT_ENABLE_BASIC"), (0, "ORT_ENABLE_ALL"), (1, "ORT_ENABLE_EXTENDED"), (2, "ORT_DISABLE_ALL"), (9, "ORT_ENABLE_ALL")],
+    [
+        (-1, "ORT_ENABLE_BASIC"),
+        (0, "ORT_ENABLE_ALL"),
+        (1, "ORT_ENABLE_EXTENDED"),
+        (2, "ORT_DISABLE_ALL"),
+        (9, "ORT_ENABLE_ALL"),
+    ],
 )
 def test_the_graph_level_is_numbered_as_in_triton(level, name):
     assert settings(f"optimization {{ graph {{ level: {level} }} }}").graph_level == name
@@ -53,7 +61,11 @@ def test_a_negative_thread_count_leaves_the_default():
     [
         ("intra_op_thread_count", "many", "failed to convert 'many' to integral number"),
         ("enable_mem_arena", "maybe", "failed to convert 'maybe' to boolean"),
-        ("execution_mode", "2", "Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got 2 ."),
+        (
+            "execution_mode",
+            "2",
+            "Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got 2 .",
+        ),
     ],
 )
 def test_a_value_that_is_none_is_refused(key, value, text):

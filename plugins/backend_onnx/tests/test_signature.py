@@ -38,7 +38,9 @@ def test_an_input_with_a_value_is_a_default(models):
 def test_an_output_that_is_no_tensor_is_refused_in_the_words_of_triton(models):
     with pytest.raises(Unsupported) as caught:
         read(models.sequence_output())
-    assert caught.value.message == "Unsupported ONNX Type 'ONNX_TYPE_SEQUENCE' for I/O 'OUT', expected 'ONNX_TYPE_TENSOR'."
+    assert (
+        caught.value.message == "Unsupported ONNX Type 'ONNX_TYPE_SEQUENCE' for I/O 'OUT', expected 'ONNX_TYPE_TENSOR'."
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,13 @@ def test_what_is_no_integer_is_refused_by_value(text):
         parse_int(text)
 
 
-@pytest.mark.parametrize(("text", "value"), [("1", True), ("TRUE", True), ("on", True), ("0", False), ("False", False), ("Off", False)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("TRUE", True), ("on", True), ("0", False), ("False", False), ("Off", False)]
+)
 def test_booleans_are_spelt_as_in_triton(text, value):
     assert parse_bool(text) is value
 
 
 def test_what_is_no_boolean_is_refused_by_value():
-    with pytest.raises(InvalidArgument, match="^failed to convert 'yes' to boolean$"):
+    with pytest.raises(InvalidArgument, match=r"^failed to convert 'yes' to boolean$"):
         parse_bool("yes")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import Backend, Batch, InstanceContext, ModelContext, gather, scatter
-
 from tritonpy_backend_onnx.check import check
 from tritonpy_backend_onnx.completion import completed, needs_completion
 from tritonpy_backend_onnx.execution import execution_for
@@ -41,9 +40,7 @@ class OnnxRuntimeBackend(Backend):
             return model.config
         sessions = model.shared = Sessions(model)
         signature = sessions.describe(first_device(model.config))
-        options = model.options
-        own = options.default_max_batch_size if isinstance(options, OnnxOptions) else None
-        result = completed(model.config, signature, model.default_max_batch_size if own is None else own)
+        result = completed(model.config, signature, model.default_max_batch_size)
         if result.max_batch_size != model.config.max_batch_size:
             model.log.info(
                 "model '%s' can batch and its configuration gives no max_batch_size: it is %d now",

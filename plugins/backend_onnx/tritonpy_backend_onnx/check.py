@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument
-
 from tritonpy_backend_onnx.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ def _check_inputs(config: ModelConfig, signature: Signature, controls: int) -> N
     required = sum(not field.optional for field in config.input)
     expected = required + len(config.batch_input) + controls + len(config.sequence_batching.state)
     if expected != len(signature.inputs):
-        raise _unable(
-            config, f"configuration expects {expected} inputs, model provides {len(signature.inputs)}"
-        )  # fmt: skip
+        raise _unable(config, f"configuration expects {expected} inputs, model provides {len(signature.inputs)}")
     known = {**signature.inputs, **signature.defaults}
     for field in config.input:
         _check_input(config, known, field)
@@ -38,9 +35,7 @@ def _check_inputs(config: ModelConfig, signature: Signature, controls: int) -> N
 
 def _check_input(config: ModelConfig, known: Mapping[str, TensorInfo], field: ModelInput) -> None:
     if field.optional and config.max_batch_size != 0:
-        raise _unable(
-            config, f"optional input '{field.name}' is not supported for models that support batching"
-        )  # fmt: skip
+        raise _unable(config, f"optional input '{field.name}' is not supported for models that support batching")
     info = known.get(field.name)
     if info is None:
         raise InvalidArgument(
@@ -84,9 +79,7 @@ def _check_states(config: ModelConfig, known: Mapping[str, TensorInfo]) -> None:
 def _known_output(known: Mapping[str, TensorInfo], name: str) -> TensorInfo:
     info = known.get(name)
     if info is None:
-        raise InvalidArgument(
-            f"unexpected inference output '{name}', allowed outputs are: {', '.join(sorted(known))}"
-        )  # fmt: skip
+        raise InvalidArgument(f"unexpected inference output '{name}', allowed outputs are: {', '.join(sorted(known))}")
     return info
 
 
@@ -177,9 +170,7 @@ def _check_control(config: ModelConfig, inputs: Mapping[str, TensorInfo], name: 
         raise Internal(f"configuration specified sequence control '{name}', but model does not provide that input")
     dims = info.dims[1:] if config.max_batch_size > 0 else info.dims
     if dims != (1,):
-        raise _unable(
-            config, f"sequence control '{name}' in model has dims {_shape(dims)} but dims [1] is expected"
-        )  # fmt: skip
+        raise _unable(config, f"sequence control '{name}' in model has dims {_shape(dims)} but dims [1] is expected")
     configured = DATATYPE_OF_NUMBER[number]
     if configured.name != info.datatype:
         raise _unable(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tritonpy import DATATYPES, InvalidArgument
-
 from tritonpy_backend_onnx.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tritonpy import Internal, TritonError
 
 _PREFIX = "[ONNXRuntimeError] : "
+_BOUND_PREFIX = "Error in execution: "  # of a run with an I/O binding, which loses the code
 
 
 def failure_of(error: Exception) -> TritonError:
@@ -20,4 +21,4 @@ def failure_of(error: Exception) -> TritonError:
         return Internal(f"onnx runtime error {code}: {rest.partition(' : ')[2]}")
     if isinstance(error, UnicodeDecodeError):
         return Internal(f"an output holds text that is not UTF-8, which ONNX Runtime cannot return to Python: {text}")
-    return Internal(f"onnx runtime error: {text}")
+    return Internal(f"onnx runtime error: {text.removeprefix(_BOUND_PREFIX)}")

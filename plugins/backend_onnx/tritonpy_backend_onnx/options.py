@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+
 from tritonpy import Options
 
 Threads = Annotated[int, msgspec.Meta(ge=0)]

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tritonpy import InvalidArgument, Unavailable
-
 from tritonpy_backend_onnx.values import parse_bool, parse_int
 
 if TYPE_CHECKING:
@@ -48,12 +47,17 @@ _CUDA_BOOLS = {"do_copy_in_default_stream", "use_ep_level_unified_stream"}
 _CONV_SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 _ARENA_STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
 _REMEDIES = {
-    CUDA: "install onnxruntime-gpu (pip install 'tritonpy-backend-onnx[gpu]'; see that package's README when the CPU"
-    " package is there too), or put the model on the CPU with instance_group [{ kind: KIND_CPU }]",
-    TENSORRT: "install onnxruntime-gpu (pip install 'tritonpy-backend-onnx[gpu]') and TensorRT (pip install tensorrt),"
-    " or remove the accelerator 'tensorrt' from the configuration",
-    OPENVINO: "install onnxruntime-openvino in place of onnxruntime, or remove the accelerator 'openvino' from the"
-    " configuration",
+    CUDA: (
+        "pip install 'tritonpy-backend-onnx[gpu]' and then pip install --force-reinstall --no-deps onnxruntime-gpu, which "
+        "takes the place of the CPU package's files; or put the model on the CPU with instance_group [{ kind: KIND_CPU }]"
+    ),
+    TENSORRT: (
+        "install onnxruntime-gpu as the README of tritonpy-backend-onnx says, and pip install tensorrt; or remove the "
+        "accelerator 'tensorrt' from the configuration"
+    ),
+    OPENVINO: (
+        "install onnxruntime-openvino in place of onnxruntime, or remove the accelerator 'openvino' from the configuration"
+    ),
 }
 
 
@@ -91,9 +95,7 @@ def shares_session(providers: Collection[Provider]) -> bool:
     ONNX Runtime's sessions are safe for concurrent runs, and one session keeps one copy of the weights. TensorRT engines serialise their
     runs and a captured CUDA graph has one set of buffers: there each instance gets its own.
     """
-    return not any(
-        name == TENSORRT or parse_bool(options.get("enable_cuda_graph", "0")) for name, options in providers
-    )  # fmt: skip
+    return not any(name == TENSORRT or parse_bool(options.get("enable_cuda_graph", "0")) for name, options in providers)
 
 
 def check_available(model: str, providers: Collection[Provider], available: Collection[str]) -> None:

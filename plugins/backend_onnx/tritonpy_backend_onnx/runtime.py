@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tritonpy import Internal, Unavailable
-
 from tritonpy_backend_onnx.options import OnnxOptions
 
 _lock = threading.Lock()

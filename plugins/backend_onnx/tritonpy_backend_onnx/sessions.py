@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonpy import ModelContext, Unavailable
-
 from tritonpy_backend_onnx.failures import failure_of
 from tritonpy_backend_onnx.options import OnnxOptions
 from tritonpy_backend_onnx.providers import (

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy import InvalidArgument
-
 from tritonpy_backend_onnx.values import parse_bool, parse_int
 
 if TYPE_CHECKING:

@@ -93,13 +93,23 @@ def test_a_delayed_request_runs_after_its_level_and_before_the_next(fill):
     assert names(queue.pop(4)) == ["c", "a", "b", "low"]
 
 
-def test_what_was_taken_or_removed_does_not_expire(fill):
+def test_what_was_taken_or_removed_is_forgotten(fill):
     queue = RequestQueue(QueuePolicy(timeout_ns=10))
-    made = fill(queue, ("a", {}), ("b", {}))
+    made = fill(queue, ("a", {"at": 0}), ("b", {"at": 100}), ("c", {"at": 200}))
+    assert names(queue.expire(10)) == ["a"]
     queue.pop(1)
-    assert queue.remove(made[1])
-    assert queue.expire(10) == []
+    assert queue.remove(made[2])
+    assert queue.expire(110) == []
     assert queue.next_deadline == NEVER
+
+
+def test_a_level_keeps_its_own_policy_when_it_was_empty(fill, request_of):
+    queue = RequestQueue(QueuePolicy(), {1: QueuePolicy(max_size=1)}, levels=2, default_level=1)
+    fill(queue, ("a", {}), ("b", {"priority": 2}))
+    assert names(queue.pop(1)) == ["a"]
+    fill(queue, ("c", {}))
+    with pytest.raises(QueueFull):
+        queue.append(request_of("d"))
 
 
 def test_a_shorter_time_of_a_later_request_counts(fill):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import BatchPolicy, Cancelled, QueueTimeout, Run, Unavailable, Wait
+from tritonpy import BatchPolicy, Cancelled, InvalidArgument, QueueTimeout, Run, Unavailable, Wait
 
 PLAIN = "max_batch_size: 4 dynamic_batching {}"
 DELAYED = "max_batch_size: 4 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 1 }"
@@ -64,6 +64,14 @@ def test_a_preferred_size_ends_the_delay(scheduler_of, request_of):
     assert scheduler.ready(0, 1) == 1_000
     scheduler.enqueue(request_of("b", at=1))
     assert taken(scheduler, 1) == ["a", "b"]
+
+
+def test_a_batch_that_is_cut_later_than_announced_takes_what_the_delay_then_frees(scheduler_of, request_of):
+    scheduler = scheduler_of(DELAYED)
+    for name in "abc":
+        scheduler.enqueue(request_of(name))
+    assert scheduler.ready(0, 999) is True
+    assert taken(scheduler, 1_000) == ["a", "b", "c"]
 
 
 def test_another_shape_ends_the_delay_of_what_is_in_front(scheduler_of, request_of):
@@ -202,3 +210,11 @@ def test_the_test_variable_holds_everything_until_enough_is_queued_once(schedule
     assert [request.id for request, _ in answers] == ["a", "b"]
     scheduler.enqueue(request_of("d", at=5_000))
     assert taken(scheduler, 5_000) == ["d"]
+
+
+def test_a_test_variable_that_is_no_number_is_refused(scheduler_of, monkeypatch):
+    monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "many")
+    with pytest.raises(
+        InvalidArgument, match="TRITONSERVER_DELAY_SCHEDULER must be a number of requests, it is 'many'"
+    ):
+        scheduler_of(PLAIN)

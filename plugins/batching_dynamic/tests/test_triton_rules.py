@@ -142,7 +142,7 @@ STEPS = st.one_of(
     ARRIVAL,
     ARRIVAL,
     st.tuples(st.just("look")),
-    st.tuples(st.just("pass"), st.integers(1, 8 * US)),
+    st.tuples(st.just("pass"), st.sampled_from([1, US, 2 * US, 3 * US, 9 * US])),
     st.tuples(st.just("take"), st.sampled_from([99, 99, 2])),
     st.tuples(st.just("cancel"), st.integers(0, 60)),
     st.tuples(st.just("tick")),
@@ -229,7 +229,7 @@ class Comparison:
 
 
 @given(config=configs(), steps=st.lists(STEPS, max_size=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_scheduler_does_what_the_rules_say_and_ends_each_request_once(config, steps):
     comparison = Comparison(config)
     for step in steps:

@@ -11,6 +11,7 @@ from tritonpy import (
     Cancelled,
     InferRequest,
     InferResponse,
+    InvalidArgument,
     QueueTimeout,
     Run,
     Scheduler,
@@ -46,9 +47,10 @@ class DynamicScheduler(Scheduler):
             batching.default_priority_level,
         )
         self._window = Window(max(1, config.max_batch_size), batch_key(config))
-        # The decision holds until the queue changes or its time comes: an instance asks several times for one batch.
-        self._decision: Run | Wait | None = None
-        self._hold = int(os.environ.get(HOLD_VARIABLE, "0"))
+        # An instance asks several times for one batch: a decision is kept while it would come out the same.
+        self._decision: Run | Wait = Wait(0)
+        self._decision_end_ns = 0
+        self._hold = _requests_to_hold()
         self._stopped = False
 
     def enqueue(self, request: InferRequest) -> None:
@@ -58,7 +60,7 @@ class DynamicScheduler(Scheduler):
                 "Server is stopping, scheduler for model has stopped accepting new inference requests"
             ).with_request_id(request.id)
         self._queue.append(request)
-        self._decision = None
+        self._decision_end_ns = 0
         if self._hold and self._queue.size >= self._hold:
             self._hold = 0
 
@@ -74,13 +76,13 @@ class DynamicScheduler(Scheduler):
         decision = self._decide(now_ns)
         if type(decision) is not Run:
             return None
-        self._decision = None
+        self._decision_end_ns = 0
         return Batch(self._queue.pop(min(decision.count, limit)))
 
     def cancel(self, request: InferRequest) -> None:
         """Drop `request` and answer it, if it waits here."""
         if self._queue.remove(request):
-            self._decision = None
+            self._decision_end_ns = 0
             request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
 
     def expire(self, now_ns: int) -> int | None:
@@ -89,7 +91,7 @@ class DynamicScheduler(Scheduler):
         if queue.next_deadline == NEVER or self._hold:
             return None
         if now_ns >= queue.next_deadline:
-            self._decision = None
+            self._decision_end_ns = 0
             for request in queue.expire(now_ns):
                 request.respond(InferResponse.failed(request, QueueTimeout("Request timeout expired")))
         return queue.next_deadline if queue.next_deadline != NEVER else None
@@ -110,7 +112,18 @@ class DynamicScheduler(Scheduler):
             self.expire(now_ns)
             if not queue.size:
                 return None
-        decision = self._decision
-        if decision is None or (type(decision) is Wait and decision.until_ns <= now_ns):
-            decision = self._decision = self._policy.plan(self._window.look(queue), now_ns)
-        return decision
+        if now_ns >= self._decision_end_ns:
+            pending = self._window.look(queue)
+            decision = self._decision = self._policy.plan(pending, now_ns)
+            if type(decision) is Wait:
+                self._decision_end_ns = decision.until_ns
+            else:  # a batch that could be larger may be so at another time
+                self._decision_end_ns = NEVER if decision.count == len(pending.sizes) else now_ns + 1
+        return self._decision
+
+
+def _requests_to_hold() -> int:
+    text = os.environ.get(HOLD_VARIABLE, "0")
+    if not text.isdecimal():
+        raise InvalidArgument(f"{HOLD_VARIABLE} must be a number of requests, it is '{text}'")
+    return int(text)

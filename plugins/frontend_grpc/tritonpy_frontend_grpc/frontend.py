@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Annotated, Any
 
 import grpc
@@ -52,7 +53,7 @@ class GrpcFrontend(Frontend):
         self._server = grpc.aio.server(handlers=(self._service.handler(),), options=_channel_options(options))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         add_reflection(self._server)
-        self._address = _bound(self._server, self._host, options.port)
+        self._address = _bound(self._server, self._host, options)
         await self._server.start()
 
     async def drain(self) -> None:
@@ -80,13 +81,33 @@ def _channel_options(options: GrpcOptions) -> list[tuple[str, Any]]:
     ]
 
 
-def _bound(server: grpc.aio.Server, host: str, port: int) -> str:
+def _bound(server: grpc.aio.Server, host: str, options: GrpcOptions) -> str:
     name = f"[{host}]" if ":" in host else host
     try:
-        taken = server.add_insecure_port(f"{name}:{port}")
-    except RuntimeError as error:
+        _try_out(host, options)
+        port = server.add_insecure_port(f"{name}:{options.port}")
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise StartupError(
-            f"the gRPC frontend cannot listen on {name}:{port}: {error}; is another server there? "
-            "Choose another address with `port` or `host` under `frontends: grpc:`"
+            f"the gRPC frontend cannot listen on {name}:{options.port}: {reason}. "
+            "Stop what listens there, or choose another `port` or `host` under `frontends: grpc:`"
         ) from error
-    return f"{name}:{taken}"
+    return f"{name}:{port}"
+
+
+def _try_out(host: str, options: GrpcOptions) -> None:
+    """Bind a plain socket first: grpc itself keeps the reason to itself and prints on stderr. Raises OSError."""
+    refusal: OSError | None = None
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, options.port, type=socket.SOCK_STREAM):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if options.reuse_port:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                refusal = error
+            else:
+                return  # grpc too is content with one of a name's addresses
+    if refusal is not None:
+        raise refusal

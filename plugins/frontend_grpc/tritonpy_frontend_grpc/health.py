@@ -8,14 +8,15 @@ from typing import Any
 
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthServicer
 
-from tritonpy import Engine
+from tritonpy import Engine, TritonError
 from tritonpy_protos import SERVICE
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class Health:
+class Health(HealthServicer):  # type: ignore[misc]  # the library has no types; its class refuses what a newer protocol adds
     """Check answers for the server as a whole, whatever service it is asked about; Watch knows its names.
 
     The engine tells nobody when its readiness changes, so a watcher looks every `period_s` seconds.
@@ -53,7 +54,10 @@ class Health:
             await asyncio.wait([news], timeout=self._period_s)
 
     def _status(self) -> HealthCheckResponse.ServingStatus:
-        serving = not self._draining and self._engine.is_ready()
+        try:
+            serving = not self._draining and self._engine.is_ready()
+        except TritonError:  # a server that exits says so this way
+            serving = False
         return HealthCheckResponse.SERVING if serving else HealthCheckResponse.NOT_SERVING
 
     def _announce(self) -> None:

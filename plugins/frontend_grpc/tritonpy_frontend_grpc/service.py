@@ -25,6 +25,7 @@ from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.encode import encode_response
 from tritonpy_frontend_grpc.gate import Gate
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT
+from tritonpy_frontend_grpc.message import parse_message
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN, STATUS, status_text
 from tritonpy_frontend_grpc.stream import Slot, Stream
 from tritonpy_frontend_grpc.stream_call import StreamCall
@@ -65,12 +66,11 @@ class InferenceService:
         """Return what a grpc.aio server dispatches the calls of this service to."""
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         for method in METHODS:
-            if method.name == "ModelInfer":  # no serializer, here and below: the answers are bytes already
-                handlers[method.name] = grpc.unary_unary_rpc_method_handler(self._infer, ModelInferRequest.FromString)
+            # Without (de)serializers of grpc's: what is no message gets a proper answer, and answers are bytes already.
+            if method.name == "ModelInfer":
+                handlers[method.name] = grpc.unary_unary_rpc_method_handler(self._infer)
             elif method.name == "ModelStreamInfer":
-                handlers[method.name] = grpc.stream_stream_rpc_method_handler(
-                    self._stream, ModelInferRequest.FromString
-                )
+                handlers[method.name] = grpc.stream_stream_rpc_method_handler(self._stream)
             elif method.name in MANAGEMENT:
                 handlers[method.name] = self._management_handler(method)
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
@@ -87,8 +87,9 @@ class InferenceService:
     def _management_handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
         function, blocking = MANAGEMENT[method.name], method.name in BLOCKING
 
-        async def call(message: Message, context: Context) -> Message:
+        async def call(raw: bytes, context: Context) -> Message:
             try:
+                message = parse_message(method.request, raw)
                 if blocking:
                     return await asyncio.to_thread(function, self._engine, message)
                 return function(self._engine, message)
@@ -96,14 +97,14 @@ class InferenceService:
                 failure = self._failure(error)
             return await _abort(context, failure)
 
-        return grpc.unary_unary_rpc_method_handler(call, method.request.FromString, method.response.SerializeToString)
+        return grpc.unary_unary_rpc_method_handler(call, None, method.response.SerializeToString)
 
-    async def _infer(self, message: ModelInferRequest, context: Context) -> bytes:
+    async def _infer(self, raw: bytes, context: Context) -> bytes:
         if self._gate.closed:
             await _abort(context, Unavailable(SHUTTING_DOWN))
         self._gate.enter()
         try:
-            response = await self._answer(message)
+            response = await self._answer(raw)
             if response.error is None:
                 return encode_response(response)
             failure = response.error
@@ -113,8 +114,8 @@ class InferenceService:
             self._gate.leave()
         return await _abort(context, failure)
 
-    async def _answer(self, message: ModelInferRequest) -> InferResponse:
-        request = decode_request(message, self._sink)
+    async def _answer(self, raw: bytes) -> InferResponse:
+        request = decode_request(parse_message(ModelInferRequest, raw), self._sink)
         answer: asyncio.Future[InferResponse] = self._loop.create_future()
         request.tag = answer
         try:
@@ -139,9 +140,11 @@ class InferenceService:
         if error is not None:
             await _abort(context, error)
 
-    def _take(self, stream: Stream, message: ModelInferRequest) -> None:
-        slot = Slot(stream, message)
+    def _take(self, stream: Stream, raw: bytes) -> None:
+        slot = Slot(stream)
         try:
+            message = parse_message(ModelInferRequest, raw)
+            slot.describe(message)
             if self._gate.closed:
                 raise Unavailable(SHUTTING_DOWN)  # noqa: TRY301  it is answered like every other refusal
             stream.take(slot, decode_request(message, self._stream_sink), self._engine)

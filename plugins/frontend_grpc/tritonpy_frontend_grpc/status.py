@@ -29,7 +29,7 @@ def status_text(text: str) -> str:
     """Return `text`, shortened at its end where a client could not receive it whole."""
     if len(text) * 12 <= _MAX_ENCODED:  # four bytes of UTF-8, three characters each, at the most
         return text
-    kept = text
+    kept = text[:_MAX_ENCODED]
     while len(quote(kept, safe=_PRINTABLE, errors="replace")) > _MAX_ENCODED:
         kept = kept[: len(kept) * 7 // 8]
     return text if kept == text else f"{kept} ..."

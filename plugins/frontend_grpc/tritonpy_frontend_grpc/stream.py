@@ -34,16 +34,20 @@ class Slot:
         "version",
     )  # fmt: skip
 
-    def __init__(self, stream: Stream, message: ModelInferRequest) -> None:
+    def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self.id = message.id
-        self.model, self.version = message.model_name, message.model_version  # as the client gave them
-        self.empty_final = wants_empty_final(message.parameters)
+        self.id = self.model = self.version = ""
+        self.empty_final = False
         self.in_turn = True  # False: decoupled, sends whenever it has something
         self.request: InferRequest | None = None
         self.replies: list[bytes] = []  # answers that wait for their turn
         self.complete = False
         self.put_in = self.taken_out = 0
+
+    def describe(self, message: ModelInferRequest) -> None:
+        """Keep what answers and errors have to repeat, in the client's own words."""
+        self.id, self.model, self.version = message.id, message.model_name, message.model_version
+        self.empty_final = wants_empty_final(message.parameters)
 
 
 class Outgoing(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 
@@ -12,10 +12,7 @@ from tritonpy import TritonError, Unavailable
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Stream
 
-if TYPE_CHECKING:
-    from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
-
-Take = Callable[[Stream, "ModelInferRequest"], None]
+Take = Callable[[Stream, bytes], None]
 
 # Beyond this many bytes that the client does not fetch, its stream is not read any further.
 MAX_UNSENT_BYTES = 64 * 2**20
@@ -24,7 +21,7 @@ MAX_UNSENT_BYTES = 64 * 2**20
 class StreamCall:
     """The call's handler writes, a task of its own reads; both end with the call.
 
-    `take` gets each request as it arrives, `limit` and `ends_on_error` are those of `Stream`.
+    `take` gets the bytes of each request as they arrive, `limit` and `ends_on_error` are those of `Stream`.
     """
 
     def __init__(
@@ -54,8 +51,8 @@ class StreamCall:
 
     async def _read(self) -> None:
         stream = self._stream
-        while (message := await self._context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]
-            self._take(stream, message)
+        while (raw := await self._context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]
+            self._take(stream, raw)
             while stream.unsent_bytes > MAX_UNSENT_BYTES:
                 self._fetched.clear()
                 await self._fetched.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 
@@ -23,7 +22,7 @@ def config_to_dict(message: Message) -> dict[str, Any]:
     return result
 
 
-def _field(field: FieldDescriptor, value: Any) -> Any:
+def _field(field: Any, value: Any) -> Any:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         inner = field.message_type.fields_by_name["value"]
         return {str(key): _value(inner, value[key]) for key in sorted(value)}
@@ -32,7 +31,7 @@ def _field(field: FieldDescriptor, value: Any) -> Any:
     return _value(field, value)
 
 
-def _value(field: FieldDescriptor, value: Any) -> Any:
+def _value(field: Any, value: Any) -> Any:
     if field.message_type is not None:
         return config_to_dict(value)
     if field.enum_type is not None:

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
+
 from tritonpy import (
     DTYPES,
     ITEMSIZES,
@@ -20,7 +21,6 @@ from tritonpy import (
     Sink,
     Tensor,
 )
-
 from tritonpy_frontend_http.header import InferHeader, InputHeader, OutputHeader, check_one_source, read_header
 from tritonpy_frontend_http.json_document import INT64_MAX, INT64_MIN, as_bool, as_string, as_uint, prefixed
 from tritonpy_frontend_http.json_tensors import from_json, invalid_shape
@@ -83,7 +83,7 @@ def _add_inputs(request: InferRequest, header: InferHeader, body: bytes, at: int
         shape = tuple(given.shape)
         if (
             given.data is UNSET
-            and parameters is not UNSET
+            and not isinstance(parameters, UnsetType)
             and type(size := parameters.binary_data_size) is int
             and parameters.shared_memory_region is UNSET
         ):

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from tritonpy import InferResponse, OutputSpec, Tensor, TritonError
 
+from tritonpy import InferResponse, OutputSpec, Tensor, TritonError
 from tritonpy_frontend_http.compression import SUPPORTED, UnsupportedEncoding
 from tritonpy_frontend_http.errors import STATUS, error_body
 from tritonpy_frontend_http.json_tensors import to_json
@@ -87,7 +87,8 @@ def _json_output(tensor: Tensor) -> bytes:
 
 def _view(array: Any) -> memoryview:
     # Bytes are the only form that every datatype has: BF16 has no buffer format of its own.
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return memoryview(flat)
 
 
 def encode_error(error: TritonError) -> Reply:

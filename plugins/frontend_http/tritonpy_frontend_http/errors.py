@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+
 from tritonpy import Code
 
 STATUS: Mapping[Code, int] = {

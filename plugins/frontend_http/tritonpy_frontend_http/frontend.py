@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import uvicorn
 from msgspec import Meta
-from tritonpy import Engine, Frontend, FrontendContext, Options, StartupError
 
+from tritonpy import Engine, Frontend, FrontendContext, Options, StartupError
 from tritonpy_frontend_http.errors import STOPPING, error_body
 from tritonpy_frontend_http.infer_calls import InferCalls
+from tritonpy_frontend_http.infer_path import infer_target
 from tritonpy_frontend_http.protocol import InferProtocol
 from tritonpy_frontend_http.routes import management_app
 
@@ -59,13 +60,12 @@ class HttpFrontend(Frontend):
 
     async def start(self, engine: Engine) -> None:
         """Listen; raises StartupError where the port cannot be had."""
-        listening = self._listen()
         options, log = self.options, self.context.log
         self._calls = InferCalls(engine, asyncio.get_running_loop(), log, options.max_input_size)
         routes = management_app(engine, log, options.max_input_size)
         self._server = _HostedServer(
             uvicorn.Config(
-                _RefusingWhileDraining(routes, self._calls),
+                _FrontDoor(routes, self._calls),
                 http=InferProtocol.with_calls(self._calls),
                 ws="none",
                 interface="asgi3",
@@ -79,8 +79,8 @@ class HttpFrontend(Frontend):
                 timeout_keep_alive=options.keep_alive_s,
             )
         )
-        self._serving = asyncio.create_task(self._server.serve([listening]), name="http frontend")
-        while not self._server.started and not self._serving.done():
+        self._serving = asyncio.create_task(self._server.serve([self._listen()]), name="http frontend")
+        while not self._server.started and not self._serving.done():  # noqa: ASYNC110 - uvicorn has no event for it; it takes a turn or two of the loop
             await asyncio.sleep(0)
         if self._serving.done():
             self._serving.result()
@@ -113,7 +113,7 @@ class HttpFrontend(Frontend):
 
     async def drain(self) -> None:
         """Stop to accept connections, refuse new requests on those that are open, and wait for the live ones."""
-        if self._server is None or self._calls is None:
+        if self._server is None or self._calls is None or self._serving is None:
             return
         for server in self._server.servers:
             server.close()
@@ -137,8 +137,8 @@ class HttpFrontend(Frontend):
         return self._address
 
 
-class _RefusingWhileDraining:
-    """The outermost ASGI application."""
+class _FrontDoor:
+    """The outermost ASGI application: turns away what no route may see."""
 
     def __init__(self, app: Any, calls: InferCalls) -> None:
         self._app = app
@@ -147,10 +147,19 @@ class _RefusingWhileDraining:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._calls.draining:
             await _send_json(send, 503, _STOPPING_BODY)
-        elif scope["path"].endswith("/"):  # Litestar would take "/v2/" for "/v2"; to Triton it is unknown
+        elif infer_target(scope["raw_path"].decode("latin-1")):  # by POST it would not come here
+            await _send_json(send, 405, error_body("Method Not Allowed"))
+        elif not _is_known(scope["path"]):
             await _send_json(send, 404, error_body("Not Found"))
         else:
             await self._app(scope, receive, send)
+
+
+def _is_known(path: str) -> bool:
+    # Litestar would take "/v2/" for "/v2" and any text for a version; to Triton neither path exists.
+    _, between, rest = path.partition("/versions/")
+    version = rest.partition("/")[0]
+    return not path.endswith("/") and (not between or (version.isascii() and version.isdigit()))
 
 
 async def _send_json(send: Any, status: int, body: bytes) -> None:

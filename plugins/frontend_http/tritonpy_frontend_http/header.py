@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from tritonpy import Internal, InvalidArgument
 
+from tritonpy import Internal, InvalidArgument
 from tritonpy_frontend_http import json_document as document
 
 UInt = Annotated[int, msgspec.Meta(ge=0)]

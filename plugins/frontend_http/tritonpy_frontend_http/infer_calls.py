@@ -20,7 +20,6 @@ from tritonpy import (
     Unsupported,
     now_ns,
 )
-
 from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
 from tritonpy_frontend_http.decode import decode_infer, header_length
 from tritonpy_frontend_http.encode import Reply, encode_error, encode_infer
@@ -91,7 +90,7 @@ class InferCalls:
         call.accept_encoding = headers.get(b"accept-encoding")
         try:
             if self.draining:
-                raise Unavailable(STOPPING)
+                raise Unavailable(STOPPING)  # noqa: TRY301 - one way for all errors
             if b"content-encoding" in headers and request_encoding(headers[b"content-encoding"]):
                 self._decompress(call, target, headers, body)
             else:

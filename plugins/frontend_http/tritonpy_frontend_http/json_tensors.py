@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from tritonpy import DTYPES, ITEMSIZES, Internal, InvalidArgument, Tensor, encode_strings
 
+from tritonpy import DTYPES, ITEMSIZES, Internal, InvalidArgument, Tensor, encode_strings
 from tritonpy_frontend_http.json_document import INT64_MAX, MAX_NESTING, TOO_DEEP
 
 _NOT_IN_JSON = ("FP16", "BF16")

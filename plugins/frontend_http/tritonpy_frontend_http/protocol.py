@@ -65,7 +65,7 @@ class InferCycle:
             return
         self.response_complete = True
         transport, keep_alive = self.protocol.transport, self.keep_alive and not self.protocol.calls.draining
-        head = [STATUS_LINE[reply.status]]
+        head: list[bytes | memoryview] = [STATUS_LINE[reply.status]]
         for name, value in reply.headers:
             head += (name, b": ", value, b"\r\n")
         head.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")

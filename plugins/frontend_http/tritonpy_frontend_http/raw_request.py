@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from tritonpy import DATATYPE_OF_NUMBER, InferRequest, InvalidArgument, Sink, Tensor, encode_strings
 
 if TYPE_CHECKING:

@@ -7,21 +7,34 @@ import binascii
 import logging
 import secrets
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 from litestar import Litestar, MediaType, Request, Response, get, post
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
-from tritonpy import Engine, Internal, InvalidArgument, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
-from tritonpy import TritonError, Unsupported, __version__
+from litestar.params import FromPath
 
+from tritonpy import (
+    Engine,
+    Internal,
+    InvalidArgument,
+    ModelIndex,
+    ModelMetadata,
+    ModelStatistics,
+    ServerMetadata,
+    TritonError,
+    Unsupported,
+    __version__,
+)
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.config_json import config_to_dict
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import STATUS, error_body
 from tritonpy_frontend_http.infer_calls import model_version
+
+_DONE = Response("", status_code=200, media_type="application/json")
 
 
 class Statistics(msgspec.Struct):
@@ -58,17 +71,19 @@ class Routes:
             return list(engine.repository_index(bool(ready)))
 
         @post(_both("load"), status_code=200)
-        async def load_model(model: str, request: Request[Any, Any, Any], repository: str = "") -> None:
+        async def load_model(model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = "") -> Response[str]:
             """Load or reload a model; `parameters` may hold its configuration and files in base64."""
             _refuse_repository(repository)
             config, files = _load_parameters(await self._body(request))
             await asyncio.to_thread(engine.load_model, model, config, files)
+            return _DONE
 
         @post(_both("unload"), status_code=200)
-        async def unload_model(model: str, request: Request[Any, Any, Any], repository: str = "") -> None:
+        async def unload_model(model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = "") -> Response[str]:
             """Start to unload a model; `parameters` may ask to unload its dependents too."""
             _refuse_repository(repository)
             await asyncio.to_thread(engine.unload_model, model, _unload_dependents(await self._body(request)))
+            return _DONE
 
         return [repository_index, load_model, unload_model]
 
@@ -98,9 +113,9 @@ def _health(engine: Engine) -> list[Any]:
         return _empty(engine.is_ready())
 
     @get(_versioned("/ready"), media_type=MediaType.TEXT, sync_to_thread=False)
-    def model_ready(model: str, version: str = "") -> Response[str]:
+    def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
         """Say whether a model serves: 200 without a body, or 400."""
-        if not engine.is_model_ready(model, _version(version)):
+        if not engine.is_model_ready(model, model_version(version)):
             raise InvalidArgument("Model version not ready")
         return _empty(True)
 
@@ -114,14 +129,14 @@ def _metadata(engine: Engine) -> list[Any]:
         return engine.server_metadata()
 
     @get(_versioned(""), sync_to_thread=False)
-    def model_metadata(model: str, version: str = "") -> ModelMetadata:
+    def model_metadata(model: FromPath[str], version: FromPath[str] = "") -> ModelMetadata:
         """Describe a model."""
-        return engine.model_metadata(model, _version(version))
+        return engine.model_metadata(model, model_version(version))
 
     @get(_versioned("/config"), sync_to_thread=False)
-    def model_config(model: str, version: str = "") -> dict[str, Any]:
+    def model_config(model: FromPath[str], version: FromPath[str] = "") -> dict[str, Any]:
         """Return a model's whole configuration."""
-        return config_to_dict(engine.model_config(model, _version(version)))
+        return config_to_dict(engine.model_config(model, model_version(version)))
 
     return [server_metadata, model_metadata, model_config]
 
@@ -133,17 +148,11 @@ def _statistics(engine: Engine) -> list[Any]:
         return Statistics(list(engine.statistics()))
 
     @get(_versioned("/stats"), sync_to_thread=False)
-    def model_statistics(model: str, version: str = "") -> Statistics:
+    def model_statistics(model: FromPath[str], version: FromPath[str] = "") -> Statistics:
         """Return the statistics of a model."""
-        return Statistics(list(engine.statistics(model, _version(version))))
+        return Statistics(list(engine.statistics(model, model_version(version))))
 
     return [all_statistics, model_statistics]
-
-
-def _version(text: str) -> int:
-    if text and not (text.isascii() and text.isdigit()):
-        raise HTTPException(status_code=404, detail="Not Found")
-    return model_version(text)
 
 
 def _empty(good: bool) -> Response[str]:
@@ -176,7 +185,7 @@ def _load_parameters(body: Any) -> tuple[str | None, dict[str, bytes] | None]:
 
 def _decoded(key: str, text: str) -> bytes:
     try:
-        return b64decode(text)
+        return b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidArgument(f"the content of '{key}' is not valid base64: {error}") from None
 
@@ -215,14 +224,22 @@ def _on_incident(log: logging.Logger) -> Callable[[Any, Exception], Response[byt
     return handle
 
 
+def _operation_id(_handler: object, method: str, path: Sequence[Any]) -> str:
+    # Litestar's own gives two paths of one handler the same name.
+    parts = [part if isinstance(part, str) else f"by_{part.name}" for part in path]
+    return "_".join([method.lower(), *parts])
+
+
 def management_app(engine: Engine, log: logging.Logger, limit: int) -> Litestar:
     """Return the ASGI application of the routes; `limit` bounds JSON bodies in bytes."""
     return Litestar(
         Routes(engine, limit).handlers(),
-        openapi_config=OpenAPIConfig(title="tritonpy", version=__version__),
+        openapi_config=OpenAPIConfig("tritonpy", __version__, operation_id_creator=_operation_id),
         exception_handlers={
-            TritonError: _on_triton_error, HTTPException: _on_http_error, Exception: _on_incident(log)
-        },  # fmt: skip
+            TritonError: _on_triton_error,
+            HTTPException: _on_http_error,
+            Exception: _on_incident(log),
+        },
         request_max_body_size=None,
         logging_config=None,
     )

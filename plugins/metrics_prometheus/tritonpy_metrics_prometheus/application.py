@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import Executor
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -17,11 +18,13 @@ CONTENT_TYPE = b"text/plain; charset=utf-8"
 class MetricsApplication:
     """GET /metrics answers with the text format; another path is 404, another method 405, with JSON bodies.
 
-    A scrape is collected in a worker thread: the event loop that serves requests does not wait for it.
+    Scrapes are collected one after the other in `collecting`: the event loop that serves requests does not wait for them, and they do
+    not wait for what else blocks the threads of the loop, such as a model that loads.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, collecting: Executor) -> None:
         self._registry = registry
+        self._collecting = collecting
 
     async def __call__(self, scope: Mapping[str, Any], receive: object, send: Send) -> None:
         """Answer one request."""
@@ -30,7 +33,8 @@ class MetricsApplication:
         elif scope["method"] != "GET":
             await _answer(send, 405, b"application/json", b'{"error":"Method Not Allowed"}', ((b"allow", b"GET"),))
         else:
-            await _answer(send, 200, CONTENT_TYPE, await asyncio.to_thread(self._text))
+            text = await asyncio.get_running_loop().run_in_executor(self._collecting, self._text)
+            await _answer(send, 200, CONTENT_TYPE, text)
 
     def _text(self) -> bytes:
         return text_format(self._registry.collect())

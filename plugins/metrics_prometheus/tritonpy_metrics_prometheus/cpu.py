@@ -6,7 +6,6 @@ proc_meminfo(5), lines `Name: value kB`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -50,13 +49,13 @@ class CpuCollector(Collector):
     """Yields the CPU families; the utilization is that of the last `interval_ns` or longer.
 
     Nothing runs between scrapes: a scrape that comes `interval_ns` after the last reading takes the next one.
+    Two threads must not collect at the same time.
     """
 
     def __init__(self, interval_ns: int, clock: Callable[[], int], proc: Path = PROC) -> None:
         self._interval_ns = interval_ns
         self._clock = clock
         self._proc = proc
-        self._lock = threading.Lock()
         self._read_ns = clock()
         self._ticks = self._read_ticks()
         self._utilization = utilization(self._ticks, CpuTicks(0, 0))
@@ -69,13 +68,12 @@ class CpuCollector(Collector):
         yield _gauge("nv_cpu_memory_used_bytes", "Memory (RAM) in use on the machine, in bytes", used)
 
     def _current(self) -> float:
-        with self._lock:
-            now_ns = self._clock()
-            if now_ns - self._read_ns >= self._interval_ns:
-                ticks = self._read_ticks()
-                self._utilization = utilization(ticks, self._ticks)
-                self._ticks, self._read_ns = ticks, now_ns
-            return self._utilization
+        now_ns = self._clock()
+        if now_ns - self._read_ns >= self._interval_ns:
+            ticks = self._read_ticks()
+            self._utilization = utilization(ticks, self._ticks)
+            self._ticks, self._read_ns = ticks, now_ns
+        return self._utilization
 
     def _read_ticks(self) -> CpuTicks:
         return parse_ticks((self._proc / "stat").read_text())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import uvicorn
@@ -26,13 +28,14 @@ class MetricsFrontend(Frontend):
         super().__init__(options, context)
         self._server: uvicorn.Server | None = None
         self._socket: socket.socket | None = None
+        self._collecting = ThreadPoolExecutor(1, "metrics")  # its thread starts with the first scrape
 
     async def start(self, engine: Engine) -> None:
         """Listen. Raises StartupError, naming address and port, where that is not possible."""
         self._socket = _listen(self.options.host or self.context.host, self.options.port)
         # uvicorn's own logging set-up and signal handlers belong to a process that is uvicorn's: only its parts are used.
         config = uvicorn.Config(
-            MetricsApplication(self._registry(engine)), log_config=None, access_log=False, lifespan="off", ws="none",
+            MetricsApplication(self._registry(engine), self._collecting), log_config=None, access_log=False, lifespan="off", ws="none",
             server_header=False, date_header=False, timeout_graceful_shutdown=GRACE_S,
         )  # fmt: skip
         config.load()
@@ -45,6 +48,7 @@ class MetricsFrontend(Frontend):
         if self._server is not None and self._socket is not None:
             server, self._server = self._server, None
             await server.shutdown(sockets=[self._socket])
+        await asyncio.to_thread(self._collecting.shutdown, cancel_futures=True)
 
     def address(self) -> str:
         """Return `host:port`, with the port that is listened on; empty before `start`."""

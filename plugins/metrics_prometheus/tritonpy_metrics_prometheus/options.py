@@ -20,5 +20,7 @@ class MetricsOptions(Options, frozen=True):
     ] = 2000
     counter_latencies: Annotated[
         bool,
-        Meta(description="Show the latency counters; false leaves them out and, as in Triton, stops every other counter at 0."),
+        Meta(
+            description="Show the latency counters; false leaves them out and, as in Triton, stops every other counter at 0."
+        ),
     ] = True

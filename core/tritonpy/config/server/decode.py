@@ -99,7 +99,7 @@ class _Walk:
     def _missing(self, kind: type[msgspec.Struct], seen: Mapping[str, str], path: str) -> None:
         for field in msgspec.structs.fields(kind):
             if field.required and field.name not in seen:
-                self.add(path, f"'{field.encode_name}' is missing: {expectation(field.type)}")
+                self.add(path, f"'{field.encode_name}' is missing: expected {expectation(field.type)}")
 
     def value(self, annotation: Any, raw: object, path: str) -> object:
         bare, metas = split_annotation(annotation)
@@ -126,6 +126,8 @@ class _Walk:
                 return self.value(member, raw, path)
             if isinstance(kind, type) and isinstance(raw, list) and issubclass(kind, (list, tuple)):
                 return self.value(member, raw, path)
+        if bool in members and str not in members and isinstance(raw, str):
+            raw = _spelled(bool, False, raw)
         return self._leaf(annotation, raw, path)
 
     def _mapping(self, annotation: Any, raw: object, path: str) -> object:

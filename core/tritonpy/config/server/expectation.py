@@ -67,7 +67,7 @@ def _kind(bare: Any) -> str:
     if origin is Literal:
         return f"one of: {', '.join(map(str, typing.get_args(bare)))}"
     kind = origin or bare
-    if not isinstance(kind, type):
+    if kind is Any or not isinstance(kind, type):
         return "anything"
     if issubclass(kind, enum.Enum):
         return f"one of: {', '.join(str(member.value) for member in kind)}"

@@ -11,6 +11,7 @@ from msgspec import Meta
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.decode import decode_options
 from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.config.server.relative_paths import DEFAULT_REPOSITORY
 from tritonpy.logs import LogSettings
 
 RawOptions = dict[str, Any]
@@ -66,7 +67,7 @@ class ServerConfig(_Section, frozen=True):
     """
 
     repositories: Annotated[list[RepositorySettings], Meta(min_length=1, description="Where the models are.")] = (
-        msgspec.field(default_factory=lambda: [RepositorySettings("./models")])
+        msgspec.field(default_factory=lambda: [RepositorySettings(DEFAULT_REPOSITORY)])
     )
     control: ControlSettings = ControlSettings()
     host: Annotated[
@@ -107,7 +108,7 @@ def decode_server_config(raw: object) -> ServerConfig:
     Raises InvalidServerConfig with every problem.
     """
     config = decode_options(ServerConfig, _with_empty_frontends(raw), "")
-    problems = _contradictions(config)
+    problems = [*_contradictions(config), *_unavailable(config)]
     if problems:
         raise InvalidServerConfig(problems)
     return config
@@ -132,7 +133,16 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         problems.append(ConfigProblem("control.load", text))
     if control.mode == "poll" and control.interval_s == 0:
         problems.append(ConfigProblem("control.interval_s", "mode 'poll' needs more than 0 seconds"))
-    if len(config.cache) > 1:
-        text = "found multiple cache configurations, but only a single cache is currently supported"
-        problems.append(ConfigProblem("cache", f"{text}: {', '.join(config.cache)}"))
     return problems
+
+
+def _unavailable(config: ServerConfig) -> list[ConfigProblem]:
+    """Return a problem for each section that this server would not follow: to ignore `auth` would leave a door open."""
+    asked = {
+        "cache": (bool(config.cache), "response caching"),
+        "auth": (bool(config.auth), "authentication"),
+        "rate_limit.mode": (config.rate_limit.mode != "off", "rate limiting"),
+    }
+    return [
+        ConfigProblem(path, f"{what} is not available yet; remove it") for path, (is_on, what) in asked.items() if is_on
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -21,6 +21,14 @@ from tritonpy.types import NO_PARAMETERS, InferRequest, ParameterValue, Sequence
 T = TypeVar("T")
 
 
+class HasEngine(Protocol):
+    """A server, running or put together."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine to talk to."""
+
+
 class InProcessClient:
     """Talks to an engine, or to a server that has one, without sockets; safe to share between threads.
 
@@ -28,9 +36,8 @@ class InProcessClient:
     package's or either tritonclient's. Errors are InferenceServerException.
     """
 
-    def __init__(self, engine_or_server: Any) -> None:
-        is_engine = isinstance(engine_or_server, Engine)
-        self._engine: Engine = engine_or_server if is_engine else engine_or_server.engine
+    def __init__(self, engine_or_server: Engine | HasEngine) -> None:
+        self._engine = engine_or_server if isinstance(engine_or_server, Engine) else engine_or_server.engine
         self._stream: Stream | None = None
 
     def __enter__(self) -> Self:
@@ -60,11 +67,11 @@ class InProcessClient:
 
     def get_server_metadata(self) -> dict[str, Any]:
         """Return name, version and extensions."""
-        return self._builtins(self._engine.server_metadata)
+        return _object(self._engine.server_metadata)
 
     def get_model_metadata(self, model_name: str, model_version: str = "") -> dict[str, Any]:
         """Return name, versions, platform, inputs and outputs."""
-        return self._builtins(lambda: self._engine.model_metadata(model_name, _version(model_version)))
+        return _object(lambda: self._engine.model_metadata(model_name, _version(model_version)))
 
     def get_model_config(self, model_name: str, model_version: str = "") -> dict[str, Any]:
         """Return the completed configuration."""
@@ -72,12 +79,11 @@ class InProcessClient:
 
     def get_model_repository_index(self) -> list[dict[str, Any]]:
         """Return one entry per model version: name, version, state, reason."""
-        index: list[dict[str, Any]] = self._builtins(self._engine.repository_index)
-        return index
+        return _objects(self._engine.repository_index)
 
     def get_inference_statistics(self, model_name: str = "", model_version: str = "") -> dict[str, Any]:
         """Return `{"model_stats": […]}` of one model, or of all."""
-        return {"model_stats": self._builtins(lambda: self._engine.statistics(model_name, _version(model_version)))}
+        return {"model_stats": _objects(lambda: self._engine.statistics(model_name, _version(model_version)))}
 
     def load_model(self, model_name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
         """Load or reload; returns when the model serves."""
@@ -134,9 +140,6 @@ class InProcessClient:
         if stream is not None:
             stream.stop(cancel_requests)
 
-    def _builtins(self, question: Callable[[], Any]) -> Any:
-        return msgspec.to_builtins(_ask(question))
-
 
 def _request(
     sink: Sink, model_name: str, inputs: Sequence[Any], *,
@@ -171,6 +174,16 @@ def _version(text: str) -> int:
             "INVALID_ARG",
         )
     return int(text)
+
+
+def _object(question: Callable[[], Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = msgspec.to_builtins(_ask(question))
+    return tree
+
+
+def _objects(question: Callable[[], Any]) -> list[dict[str, Any]]:
+    trees: list[dict[str, Any]] = msgspec.to_builtins(_ask(question))
+    return trees
 
 
 def _ask(question: Callable[[], T]) -> T:

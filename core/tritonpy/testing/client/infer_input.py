@@ -43,9 +43,13 @@ class InferInput:
         """Set the data; `binary_data` is taken for compatibility, nothing is serialised. Raises InferenceServerException where type or shape differ."""
         found = datatype_of(input_tensor.dtype)
         if found != self._datatype:
-            raise InferenceServerException(f"got unexpected datatype {found} from numpy array, expected {self._datatype}")
+            raise InferenceServerException(
+                f"got unexpected datatype {found} from numpy array, expected {self._datatype}"
+            )
         if list(input_tensor.shape) != self._shape:
-            raise InferenceServerException(f"got unexpected numpy array shape {list(input_tensor.shape)}, expected {self._shape}")
+            raise InferenceServerException(
+                f"got unexpected numpy array shape {list(input_tensor.shape)}, expected {self._shape}"
+            )
         # copied, as the network would: the caller may reuse the array
         self._tensor = Tensor.from_numpy(self._name, input_tensor.copy())
         return self
@@ -69,7 +73,9 @@ def tensor_of(item: Any) -> Tensor:
         return Tensor.from_buffer(name, datatype, shape, raw)
     values = None if hasattr(item, "_get_content") else item._get_tensor().get("data")
     if values is None:
-        raise InferenceServerException(f"input '{name}' has no data of its own; shared memory is not available in process")
+        raise InferenceServerException(
+            f"input '{name}' has no data of its own; shared memory is not available in process"
+        )
     if datatype == "BYTES":
         return Tensor(name, datatype, shape, encode_strings(values))
     return Tensor(name, datatype, shape, np.array(values, DTYPES[datatype]).reshape(shape))

@@ -30,6 +30,8 @@ def spec_of(item: Any) -> OutputSpec:
     tensor = item._get_tensor()
     parameters: Any = tensor.get("parameters", {}) if isinstance(tensor, dict) else tensor.parameters
     if "shared_memory_region" in parameters:
-        raise InferenceServerException(f"output '{item.name()}' asks for shared memory, which is not available in process")
+        raise InferenceServerException(
+            f"output '{item.name()}' asks for shared memory, which is not available in process"
+        )
     count = parameters.get("classification", 0)
     return OutputSpec(item.name(), count if isinstance(count, int) else int(count.int64_param))

@@ -14,7 +14,7 @@ from tritonpy.api.backend import Backend
 from tritonpy.testing.backend_harness import BackendHarness
 from tritonpy.testing.contracts.plugin import PluginContract
 from tritonpy.testing.parse import model_config
-from tritonpy.testing.random_inputs import random_inputs
+from tritonpy.testing.sample_inputs import random_inputs
 from tritonpy.types import InferRequest, InferResponse
 
 Array = npt.NDArray[Any]
@@ -126,7 +126,7 @@ class BackendContract(PluginContract):
 
     def test_close_may_come_twice(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
-            harness.close()
+            harness.close_instance()
 
 
 def _succeeded(answers: Sequence[InferResponse]) -> list[InferResponse]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritonpy.api.cache import Cache
 from tritonpy.testing.contracts.plugin import PluginContract
-from tritonpy.testing.random_inputs import random_array
+from tritonpy.testing.sample_inputs import random_array
 from tritonpy.types import DATATYPES, Tensor
 
 KEY, OTHER_KEY = b"\x00\xff" * 16, b"other"

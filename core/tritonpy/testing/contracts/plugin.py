@@ -11,7 +11,7 @@ import msgspec
 from tritonpy.api.options import Options
 from tritonpy.config.server import decode_options
 from tritonpy.config.server.expectation import description
-from tritonpy.plugins import make_plugin_manager
+from tritonpy.plugins import PluginManager, make_plugin_manager
 
 
 class PluginContract:
@@ -35,6 +35,14 @@ class PluginContract:
         assert isinstance(options, Options)
         return options
 
+    def manager(self) -> PluginManager:
+        """Return a plugin manager that knows `plugin` and nothing else."""
+        manager = make_plugin_manager(discover=False)
+        if self.plugin is not None:
+            manager.register(self.plugin, "plugin under test")
+        manager.check()
+        return manager
+
     def test_implements_the_interface(self) -> None:
         assert issubclass(self.plugin_class, self.interface), f"{self.plugin_class} is no {self.interface.__name__}"
         missing = sorted(getattr(self.plugin_class, "__abstractmethods__", ()))
@@ -45,10 +53,7 @@ class PluginContract:
             import pytest
 
             pytest.skip("set `plugin` and `name` to have the registration checked")
-        manager = make_plugin_manager(discover=False)
-        manager.register(self.plugin, "plugin under test")
-        manager.check()
-        table = manager.table(self.hook)
+        table = self.manager().table(self.hook)
         assert self.name in table, f"{self.hook} registers {sorted(table)}, not '{self.name}'"
         assert table[self.name].load() is self.plugin_class
 

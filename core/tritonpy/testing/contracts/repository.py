@@ -43,7 +43,9 @@ class RepositoryContract(PluginContract):
         assert set(listings) == set(MODELS)
         for name, listing in listings.items():
             assert listing.name == name
-            assert set(listing.files) == set(MODELS[name]), f"the files of '{name}' are listed as {sorted(listing.files)}"
+            assert set(listing.files) == set(MODELS[name]), (
+                f"the files of '{name}' are listed as {sorted(listing.files)}"
+            )
         repository.close()
 
     def test_an_empty_repository_lists_nothing(self, tmp_path: Path) -> None:
@@ -63,7 +65,9 @@ class RepositoryContract(PluginContract):
         self.place(tmp_path, {**MODELS, "one": {**MODELS["one"], "2/model.onnx": b"a changed second"}})
         after = repository.scan()
         assert after["one"].fingerprint != before["one"].fingerprint, "the model's fingerprint did not change"
-        assert after["one"].files["2/model.onnx"] != before["one"].files["2/model.onnx"], "the file's fingerprint did not change"
+        assert after["one"].files["2/model.onnx"] != before["one"].files["2/model.onnx"], (
+            "the file's fingerprint did not change"
+        )
         repository.close()
 
     def test_a_removed_file_and_a_removed_model_are_noticed(self, tmp_path: Path) -> None:
@@ -80,7 +84,9 @@ class RepositoryContract(PluginContract):
         repository = self.open(tmp_path, self.place(tmp_path, MODELS))
         for name, listing in repository.scan().items():
             folder = repository.localize(listing)
-            found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+            found = {
+                path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+            }
             assert found == MODELS[name], f"localize() gave {sorted(found)} for '{name}'"
             repository.release(folder)
         repository.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from random import Random
 from typing import ClassVar
 
@@ -12,26 +11,26 @@ from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.errors import Code, TritonError
 from tritonpy.testing.contracts.plugin import PluginContract
 from tritonpy.testing.parse import model_config
-from tritonpy.testing.random_inputs import random_inputs
+from tritonpy.testing.sample_inputs import random_inputs
 from tritonpy.testing.scheduler_harness import SchedulerHarness
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.types import InferRequest, Tensor
+from tritonpy.types import Batch, InferRequest, Tensor
 
 SEEDS = range(20)
+ANSWERED_TOO_EARLY = "the requests were answered without being run: does the configuration let them time out?"
 
 
 class SchedulerContract(PluginContract):
-    """What `Scheduler` promises. Give `plugin_class` and `config`, the complete text of a model's configuration.
+    """What `Scheduler` promises. Give `plugin_class` and `config`, the text of a model's configuration with which no request times out.
 
-    Override `make_request` where requests need more than random inputs (sequences), and `policies` where the configuration
-    names batch policies. Time is simulated: nothing waits. A scheduler without instances is only asked to answer everything; give it the
+    Override `make_request` where requests need more than random inputs (sequences). Batch policies are those that `plugin` registers.
+    Time is simulated: nothing waits. A scheduler without instances is only asked to answer everything; give it the
     models that it calls in `make_engine`.
     """
 
     interface = Scheduler
     hook = "tritonpy_schedulers"
     config: ClassVar[str]
-    policies: ClassVar[Mapping[str, type[BatchPolicy]]] = {}
 
     def make_engine(self) -> ToyEngine:
         """Return the engine that the scheduler sees (optional)."""
@@ -53,7 +52,8 @@ class SchedulerContract(PluginContract):
         return SchedulerHarness(self.plugin_class(context), range(instances))
 
     def _policy(self, name: str) -> BatchPolicy:
-        return self.policies[name](model_config(self.config))
+        kind: type[BatchPolicy] = self.manager().get("tritonpy_batch_policies", name, "batch policy").load()
+        return kind(model_config(self.config))
 
     def test_every_request_is_answered_exactly_once(self) -> None:
         for seed in SEEDS:
@@ -120,6 +120,7 @@ class SchedulerContract(PluginContract):
         with self.make_engine() as engine:
             harness = self._filled(engine, 1)
             batch = harness.take_next()
+            assert batch is not None, ANSWERED_TOO_EARLY
             for request in batch.requests:
                 harness.cancel(request)
                 assert not harness.witness.answers(request), "cancel() answered a request that its instance still has"
@@ -138,7 +139,21 @@ class SchedulerContract(PluginContract):
             try:
                 harness.enqueue(late)
             except TritonError:
-                assert not harness.witness.answers(late), "enqueue() raised and answered: the caller still owns the request"
+                assert not harness.witness.answers(late), (
+                    "enqueue() raised and answered: the caller still owns the request"
+                )
+            harness.finish()
+            harness.witness.check(*harness.enqueued)
+
+    def test_a_request_that_is_handed_back_is_answered_once(self) -> None:
+        self._needs_instances()
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 3)
+            batch = harness.take_next()
+            assert batch is not None, ANSWERED_TOO_EARLY
+            first, *others = batch.requests
+            harness.scheduler.released(first, reschedule=True)
+            harness.complete(Batch(others))
             harness.finish()
             harness.witness.check(*harness.enqueued)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from tritonpy.api.engine import Engine
 from tritonpy.config.server import ServerConfig, decode_server_config
-from tritonpy.plugins import PluginManager
+from tritonpy.plugins import make_plugin_manager
+from tritonpy.repository import builtin
 from tritonpy.server import Server, build
 
 
@@ -43,15 +44,20 @@ class RunningServer:
 
 @contextmanager
 def running_server(
-    config: ServerConfig | Mapping[str, Any], plugins: PluginManager | None = None
+    config: ServerConfig | Mapping[str, Any], plugins: Iterable[object] = (), installed: bool = True
 ) -> Iterator[RunningServer]:
     """Run a server on an event loop of its own, in a thread; at the end it is drained and everything is gone.
 
     `config` may be the plain data of server.yaml: `{"repositories": [{"url": str(path)}], "frontends": {"http": {"port": 0}}}`. Port 0 takes a
-    free port. `plugins` replaces the installed ones. Raises what `build` and `Server.start` raise.
+    free port. `plugins` are modules or objects with hook implementations that take part beside the installed ones, or, with `installed` false,
+    instead of them. Raises what `build` and `Server.start` raise.
     """
     decoded = config if isinstance(config, ServerConfig) else decode_server_config(config)
-    server = build(decoded, plugins)
+    manager = make_plugin_manager(discover=installed, disable=decoded.plugins.disable)
+    for number, plugin in enumerate(plugins if installed else (builtin, *plugins)):
+        manager.register(plugin, f"{getattr(plugin, '__name__', 'plugin')} of the test ({number})")
+    manager.check()
+    server = build(decoded, manager)
     with _event_loop() as run:
         try:
             run(server.start())

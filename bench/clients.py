@@ -1,0 +1,108 @@
+"""The load generators: wrk for HTTP, h2load for gRPC (light ones), and Triton's perf_analyzer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.payloads import Payload
+from bench.processes import Running
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one run of a client saw: requests per second, median latency in microseconds (0: not told), server CPU per request in us."""
+
+    rate: float
+    p50_us: float
+    cpu_us: float
+
+
+def wrk(server: Running, payload: Payload, in_flight: int, seconds: int) -> Load:
+    """Load the HTTP endpoint with `in_flight` connections from one thread."""
+    with tempfile.TemporaryDirectory() as folder:
+        body, script = Path(folder, "body"), Path(folder, "request.lua")
+        body.write_bytes(payload.body)
+        script.write_text(
+            f'local file = io.open("{body}", "rb")\n'
+            'wrk.method = "POST"\nwrk.body = file:read("*a")\n'
+            'wrk.headers["Content-Type"] = "application/octet-stream"\n'
+            f'wrk.headers["Inference-Header-Content-Length"] = "{payload.header_length}"\n'
+        )
+        url = f"http://127.0.0.1:{server.http}/v2/models/{payload.model}/infer"
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{in_flight}",
+            f"-d{seconds}s",
+            "--latency",
+            "--timeout",
+            "30s",
+            "-s",
+            str(script),
+            url,
+        ]
+        text, cpu = _run(command, server)
+    if "Non-2xx" in text or "Socket errors" in text:
+        raise RuntimeError(f"{server.name} answered with errors:\n{text}")
+    count = int(_find(r"(\d+) requests in", text))
+    return Load(
+        float(_find(r"Requests/sec:\s+([\d.]+)", text)), _microseconds(_find(r"50%\s+([\d.]+\w+)", text)), cpu / count
+    )
+
+
+def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> Load:
+    """Load the gRPC endpoint with `in_flight` streams on at most 8 connections from one thread."""
+    connections = min(in_flight, 8)
+    with tempfile.TemporaryDirectory() as folder:
+        frame = Path(folder, "frame")
+        frame.write_bytes(payload.frame)
+        command = [
+            "h2load", "-t1", f"-c{connections}", f"-m{in_flight // connections}", f"-D{seconds}",
+            "-H", "content-type: application/grpc", "-H", "te: trailers", "-d", str(frame),
+            f"http://127.0.0.1:{server.grpc}/inference.GRPCInferenceService/ModelInfer",
+        ]  # fmt: skip
+        text, cpu = _run(command, server)
+    done = int(_find(r"(\d+) succeeded", text))
+    if done == 0 or int(_find(r"(\d+) failed", text)) or int(_find(r"(\d+) errored", text)):
+        raise RuntimeError(f"{server.name} answered with errors:\n{text}")
+    mean = _microseconds(re.search(r"time for request:\s+\S+\s+\S+\s+(\S+)", text)[1])
+    return Load(float(_find(r"finished in [\d.]+\w+, ([\d.]+) req/s", text)), mean, cpu / done)
+
+
+def perf_analyzer(binary: Path, server: Running, payload: Payload, in_flight: int, protocol: str) -> Load:
+    """Load one protocol with the real perf_analyzer, binary tensors, one measurement window of 3 s."""
+    port = server.http if protocol == "http" else server.grpc
+    command = [
+        str(binary), "-m", payload.model, "-i", protocol, "-u", f"127.0.0.1:{port}",
+        f"--concurrency-range={in_flight}", "--measurement-interval=3000", "--max-trials=3", "--stability-percentage=30",
+    ]  # fmt: skip
+    text, cpu = _run(command, server)
+    # perf_analyzer runs several windows and reports one: its CPU per request comes from the rate and the wall time.
+    rate = float(_find(r"Throughput: ([\d.]+) infer/sec", text))
+    count = int(_find(r"Request count: (\d+)", text))
+    return Load(rate, float(_find(r"p50 latency: (\d+) usec", text)), cpu / max(count, 1))
+
+
+def _run(command: list[str], server: Running) -> tuple[str, float]:
+    before = server.cpu_seconds()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    cpu_us = (server.cpu_seconds() - before) * 1e6
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]} failed on {server.name}:\n{done.stdout}\n{done.stderr}")
+    return done.stdout, cpu_us
+
+
+def _find(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    if match is None:
+        raise RuntimeError(f"no '{pattern}' in:\n{text}")
+    return match[1]
+
+
+def _microseconds(text: str) -> float:
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()
+    return float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit]

@@ -1,0 +1,166 @@
+"""Compares tritonpy with its bare echo and with the real Triton, side by side: `python -m bench.compare`.
+
+Each row interleaves the two servers, both up all the time, for at least seven pairs of short runs; the verdict is that of
+`bench.verdict`. `--triton` names the real server's start script and `--perf-analyzer` its load generator (tests/conformance/oracle.sh DIR makes
+both); without them those rows are left out and said so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import clients, models, payloads, processes
+from bench.clients import Load
+from bench.processes import Running
+from bench.verdict import Verdict, judge
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: a load, the other server, what is compared, and the goal for tritonpy / other."""
+
+    name: str
+    other: str
+    load: Callable[[Running, int], Load]
+    goal: float
+    latency: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came out of one case."""
+
+    case: Case
+    ours: list[Load]
+    theirs: list[Load]
+    verdict: Verdict
+
+
+def main() -> int:
+    """Run the chosen rows and print the table; 1 when a row fell short."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--triton", type=Path, help="start script of the real Triton")
+    parser.add_argument("--perf-analyzer", type=Path, help="the real perf_analyzer")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    arguments = parser.parse_args()
+    cases = [case for case in _cases(arguments.perf_analyzer) if arguments.only in case.name]
+    rows = []
+    with contextlib.ExitStack() as stack:
+        servers = _servers(stack, cases, arguments.triton)
+        for case in cases:
+            if case.other not in servers:
+                print(f"{case.name}: left out, it needs --triton", flush=True)
+                continue
+            rows.append(_measure(case, servers, arguments.pairs, arguments.seconds))
+            print(_line(rows[-1]), flush=True)
+    print()
+    print(table(rows))
+    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+
+
+def _cases(perf_analyzer: Path | None) -> list[Case]:
+    small, large = payloads.add_sub(), payloads.identity()
+
+    def http(in_flight: int, payload: payloads.Payload = small) -> Callable[[Running, int], Load]:
+        return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
+
+    def grpc(in_flight: int) -> Callable[[Running, int], Load]:
+        return lambda server, seconds: clients.h2load(server, small, in_flight, seconds)
+
+    cases = [
+        Case("HTTP, 8 in flight, wrk", "echo http", http(8), 0.55),
+        Case("HTTP, 32 in flight, wrk", "echo http", http(32), 0.55),
+        Case("HTTP, 8 in flight, wrk", "Triton", http(8), 1.2),
+        Case("HTTP, 32 in flight, wrk", "Triton", http(32), 1.2),
+        Case("HTTP, 1 in flight, wrk p50", "Triton", http(1), 1.15, latency=True),
+        Case("gRPC, 8 in flight, h2load", "echo grpc", grpc(8), 0.7),
+        Case("gRPC, 32 in flight, h2load", "echo grpc", grpc(32), 0.7),
+        Case("HTTP, 16 MiB identity, wrk", "echo http large", http(2, large), 0.6),
+    ]
+    if perf_analyzer is not None:
+        for protocol in ("http", "grpc"):
+            for in_flight in (1, 8, 32):
+                cases.append(_perf_case(perf_analyzer, protocol, in_flight))
+    return cases
+
+
+def _perf_case(binary: Path, protocol: str, in_flight: int) -> Case:
+    def load(server: Running, _seconds: int) -> Load:
+        return clients.perf_analyzer(binary, server, payloads.add_sub(), in_flight, protocol)
+
+    name = f"{protocol.upper() if protocol == 'http' else 'gRPC'}, {in_flight} in flight, perf_analyzer"
+    if in_flight == 1:
+        return Case(f"{name} p50", "Triton", load, 1.15, latency=True)
+    # perf_analyzer takes most of a core for itself: these rows show what a user sees, the goal is the light client's.
+    return Case(name, "Triton", load, 1.2 if protocol == "http" else 1.0)
+
+
+def _servers(stack: contextlib.ExitStack, cases: list[Case], triton: Path | None) -> dict[str, Running]:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    models.write_onnx(folder / "onnx")
+    models.write_python(folder / "python")
+    starts: dict[str, Callable[[], contextlib.AbstractContextManager[Running]]] = {
+        "tritonpy": lambda: processes.tritonpy(folder / "onnx"),
+        "echo http": lambda: processes.echo("http", "add_sub"),
+        "echo http large": lambda: processes.echo("http", "identity"),
+        "echo grpc": lambda: processes.echo("grpc", "add_sub"),
+    }
+    if triton is not None:
+        starts["Triton"] = lambda: processes.triton(triton, folder / "python")
+    wanted = {"tritonpy", *(case.other for case in cases)}
+    return {name: stack.enter_context(start()) for name, start in starts.items() if name in wanted}
+
+
+def _measure(case: Case, servers: dict[str, Running], pairs: int, seconds: int) -> Row:
+    ours: list[Load] = []
+    theirs: list[Load] = []
+    other = servers[case.other]
+    for server in (servers["tritonpy"], other):
+        case.load(server, 1)  # warm-up
+    for _ in range(pairs):
+        ours.append(case.load(servers["tritonpy"], seconds))
+        theirs.append(case.load(other, seconds))
+    figures = [[load.p50_us if case.latency else load.rate for load in loads] for loads in (ours, theirs)]
+    return Row(case, ours, theirs, judge(figures[0], figures[1], case.goal, lower_is_better=case.latency))
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows as a Markdown table."""
+    lines = [
+        "| load | against | ours | theirs | ratio [90 %] | goal | server CPU us/request, ours / theirs |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join(lines + ["| " + " | ".join(_cells(row)) + " |" for row in rows])
+
+
+def _line(row: Row) -> str:
+    return ": ".join((f"{row.case.name} against {row.case.other}", ", ".join(_cells(row)[2:])))
+
+
+def _cells(row: Row) -> Iterator[str]:
+    def middle(values: list[float]) -> float:
+        return sorted(values)[len(values) // 2]
+
+    case = row.case
+    unit = "us" if case.latency else "/s"
+    figures = [
+        middle([load.p50_us if case.latency else load.rate for load in loads]) for loads in (row.ours, row.theirs)
+    ]
+    cpu = [middle([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
+    goal = f"{'at most' if case.latency else 'at least'} {case.goal}"
+    return [
+        case.name, case.other, *(f"{figure:,.0f} {unit}" for figure in figures), str(row.verdict), goal,
+        f"{cpu[0]:.0f} / {cpu[1]:.0f}",
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The models that the benchmarks serve: the same function as an ONNX graph and as a Python-backend model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CONFIG = """\
+name: "{name}"
+backend: "{backend}"
+max_batch_size: {max_batch_size}
+{inputs}
+{outputs}
+instance_group [{{ count: 1 kind: KIND_CPU }}]
+{batching}
+"""
+MODEL_PY = """\
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            a = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
+            b = pb_utils.get_input_tensor_by_name(request, "INPUT1").as_numpy()
+            responses.append(
+                pb_utils.InferenceResponse([pb_utils.Tensor("OUTPUT0", a + b), pb_utils.Tensor("OUTPUT1", a - b)])
+            )
+        return responses
+"""
+
+
+def write_onnx(repository: Path) -> None:
+    """Write add_sub and identity for ONNX Runtime."""
+    _write(repository, "add_sub", "onnxruntime", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
+    _write(repository, "identity", "onnxruntime", _wide("input", "INPUT0"), _wide("output", "OUTPUT0"), "")
+    (repository / "add_sub/1/model.onnx").write_bytes(_add_sub())
+    (repository / "identity/1/model.onnx").write_bytes(_identity())
+
+
+def write_python(repository: Path) -> None:
+    """Write add_sub for Triton's Python backend, with the same configuration."""
+    _write(repository, "add_sub", "python", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
+    (repository / "add_sub/1/model.py").write_text(MODEL_PY)
+
+
+def _write(repository: Path, name: str, backend: str, inputs: str, outputs: str, batching: str) -> None:
+    size = 64 if batching else 1
+    folder = repository / name
+    (folder / "1").mkdir(parents=True, exist_ok=True)
+    text = CONFIG.format(
+        name=name, backend=backend, max_batch_size=size, inputs=inputs, outputs=outputs, batching=batching
+    )
+    (folder / "config.pbtxt").write_text(text)
+
+
+def _tensors(direction: str, count: int) -> str:
+    entries = ", ".join(
+        f'{{ name: "{direction.upper()}{number}" data_type: TYPE_INT32 dims: [16] }}' for number in range(count)
+    )
+    return f"{direction} [{entries}]"
+
+
+def _wide(direction: str, name: str) -> str:
+    return f'{direction} [{{ name: "{name}" data_type: TYPE_FP32 dims: [-1] }}]'
+
+
+def _add_sub() -> bytes:
+    from onnx import TensorProto, helper
+
+    def tensor(name: str) -> object:
+        return helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", 16])
+
+    nodes = [
+        helper.make_node("Add", ["INPUT0", "INPUT1"], ["OUTPUT0"]),
+        helper.make_node("Sub", ["INPUT0", "INPUT1"], ["OUTPUT1"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "add_sub", [tensor("INPUT0"), tensor("INPUT1")], [tensor("OUTPUT0"), tensor("OUTPUT1")]
+    )
+    return _serialised(graph)
+
+
+def _identity() -> bytes:
+    from onnx import TensorProto, helper
+
+    def tensor(name: str) -> object:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", "n"])
+
+    node = helper.make_node("Identity", ["INPUT0"], ["OUTPUT0"])
+    return _serialised(helper.make_graph([node], "identity", [tensor("INPUT0")], [tensor("OUTPUT0")]))
+
+
+def _serialised(graph: object) -> bytes:
+    from onnx import helper
+
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model.SerializeToString()

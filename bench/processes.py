@@ -1,0 +1,140 @@
+"""Servers as processes: start, wait until ready, CPU time and memory of the whole tree, and a certain end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that answers; port 0 where it does not speak the protocol."""
+
+    name: str
+    pid: int
+    http: int = 0
+    grpc: int = 0
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the process and its children so far."""
+        total = 0.0
+        for process in self._tree():
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system
+        return total
+
+    def resident_bytes(self) -> int:
+        """Resident memory of the process and its children."""
+        total = 0
+        for process in self._tree():
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_info().rss
+        return total
+
+    def _tree(self) -> list[psutil.Process]:
+        parent = psutil.Process(self.pid)
+        return [parent, *parent.children(recursive=True)]
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def tritonpy(repository: Path, *flags: str) -> Iterator[Running]:
+    """Run `tritonpy serve` on free ports."""
+    http, grpc, metrics = free_port(), free_port(), free_port()
+    command = [
+        sys.executable, "-m", "tritonpy", "serve", f"--model-repository={repository}",
+        f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}", *flags,
+    ]  # fmt: skip
+    with _process(command, lambda: wait_http(http)) as pid:
+        yield Running("tritonpy", pid, http, grpc)
+
+
+@contextlib.contextmanager
+def triton(binary: Path, repository: Path) -> Iterator[Running]:
+    """Run the real Triton on free ports."""
+    http, grpc = free_port(), free_port()
+    command = [
+        str(binary), f"--model-repository={repository}", f"--http-port={http}", f"--grpc-port={grpc}",
+        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--allow-metrics=false",
+    ]  # fmt: skip
+    with _process(command, lambda: wait_http(http)) as pid:
+        yield Running("Triton", pid, http, grpc)
+
+
+@contextlib.contextmanager
+def echo(kind: str, model: str) -> Iterator[Running]:
+    """Run the bare server of one protocol."""
+    port = free_port()
+    wait = wait_http if kind == "http" else wait_port
+    with _process([sys.executable, "-m", "bench.echo", kind, str(port), model], lambda: wait(port)) as pid:
+        yield Running("echo", pid, **{kind: port})
+
+
+def wait_http(port: int, seconds: float = 60) -> None:
+    """Return when the server says that it is ready."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.02)
+    raise TimeoutError(f"no server became ready on port {port} in {seconds} s")
+
+
+def wait_port(port: int, seconds: float = 60) -> None:
+    """Return when something accepts connections."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.02)
+    raise TimeoutError(f"nothing listens on port {port} after {seconds} s")
+
+
+@contextlib.contextmanager
+def _process(command: Sequence[str], wait: Callable[[], None]) -> Iterator[int]:
+    with tempfile.TemporaryFile() as output:
+        # A session of its own, so that the end reaches children that the server forgot.
+        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=output, stderr=output)
+        try:
+            wait()
+            yield process.pid
+        except TimeoutError as error:
+            output.seek(0)
+            raise TimeoutError(f"{error}; it printed:\n{output.read().decode(errors='replace')[-3000:]}") from None
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

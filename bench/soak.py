@@ -1,0 +1,168 @@
+"""Resident memory over many requests and many load/unload cycles: `python -m bench.soak [--requests N] [--cycles N]`.
+
+The rule: through the samples after the first quarter (in which pools and caches fill) goes a Theil-Sen line, the
+median of the slopes between all pairs of samples. Memory is flat when that line rises by at most 16 bytes per request and
+at most 32 KiB per cycle. The exit status is 1 when it is not, or when the time is over before the work is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from pathlib import Path
+from statistics import median
+
+from bench.models import write_onnx
+from bench.payloads import Payload, add_sub
+from bench.processes import Running, tritonpy
+
+SAMPLES = 40
+CONNECTIONS = 8
+BYTES_PER_REQUEST = 16
+BYTES_PER_CYCLE = 32 * 1024
+MIB = 2**20
+
+
+@dataclass
+class Curve:
+    """Samples of (how much was done, resident bytes); `allowed` is the highest slope that is flat, bytes per `unit`."""
+
+    unit: str
+    allowed: int
+    total: int
+    samples: list[tuple[int, int]] = field(default_factory=list)
+
+    def slope(self) -> float:
+        """Bytes per unit after the first quarter."""
+        settled = [sample for sample in self.samples if sample[0] >= self.total / 4]
+        return median((b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(settled, 2))
+
+    def complete(self) -> bool:
+        """Whether everything was done."""
+        return bool(self.samples) and self.samples[-1][0] >= self.total
+
+    def flat(self) -> bool:
+        """Whether the rule is met."""
+        return self.complete() and self.slope() <= self.allowed
+
+    def lines(self) -> Iterator[str]:
+        """The table, with the curve drawn beside the numbers from the lowest sample to the highest."""
+        if not self.samples:
+            yield f"the time was over before a single sample of {self.unit}s was taken: not flat"
+            return
+        low, high = min(size for _, size in self.samples), max(size for _, size in self.samples)
+        yield f"{self.unit + 's':>10} {'MiB':>8}  {low / MIB:.1f}{'':42}{high / MIB:.1f}"
+        for done, size in self.samples:
+            column = round(48 * (size - low) / max(high - low, 1))
+            yield f"{done:>10} {size / MIB:>8.1f}  {'.' * column}*"
+        if not self.complete():
+            yield f"the time was over before {self.total} {self.unit}s were done: not flat"
+            return
+        word = "flat" if self.flat() else "NOT FLAT"
+        yield f"{self.slope():.1f} bytes per {self.unit}, at most {self.allowed} allowed: {word}"
+
+
+def steps(total: int) -> Sequence[int]:
+    """Return how much to do between samples; the sum is `total`."""
+    count = min(SAMPLES, total)
+    bounds = [total * index // count for index in range(count + 1)]
+    return [after - before for before, after in pairwise(bounds)]
+
+
+def soak_requests(server: Running, total: int, deadline: float) -> Curve:
+    """Send `total` requests over a few connections that stay open."""
+    curve, done = Curve("request", BYTES_PER_REQUEST, total), 0
+    for count in steps(total):
+        if time.monotonic() > deadline:
+            break
+        asyncio.run(_send(server.http, add_sub(), count))
+        done += count
+        curve.samples.append((done, server.resident_bytes()))
+    return curve
+
+
+def soak_cycles(server: Running, total: int, deadline: float) -> Curve:
+    """Load the model, use it and unload it `total` times."""
+    curve, done = Curve("cycle", BYTES_PER_CYCLE, total), 0
+    for count in steps(total):
+        for _ in range(count):
+            if time.monotonic() > deadline:
+                return curve
+            _cycle(server.http, deadline)
+        done += count
+        curve.samples.append((done, server.resident_bytes()))
+    return curve
+
+
+async def _send(port: int, payload: Payload, count: int) -> None:
+    head = (
+        f"POST /v2/models/{payload.model}/infer HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"Inference-Header-Content-Length: {payload.header_length}\r\nContent-Length: {len(payload.body)}\r\n\r\n"
+    )
+    shares = [count // CONNECTIONS + (index < count % CONNECTIONS) for index in range(CONNECTIONS)]
+    await asyncio.gather(*(_send_some(port, head.encode() + payload.body, share) for share in shares))
+
+
+async def _send_some(port: int, request: bytes, count: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(count):
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        body = await reader.readexactly(int(head.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+        if b" 200 " not in head.partition(b"\r\n")[0]:
+            raise RuntimeError(f"the server answered {head.decode()}{body.decode()}")
+    writer.close()
+    await writer.wait_closed()
+
+
+def _cycle(port: int, deadline: float) -> None:
+    payload = add_sub()
+    _post(port, f"/v2/repository/models/{payload.model}/load")
+    asyncio.run(_send(port, payload, 1))
+    _post(port, f"/v2/repository/models/{payload.model}/unload")
+    while _post(port, "/v2/repository/index", {"ready": True}):  # unload returns before the model is gone
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"'{payload.model}' is still listed as ready after it was unloaded")
+        time.sleep(0.005)
+
+
+def _post(port: int, path: str, body: object = None) -> object:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body or {}).encode(), method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as error:
+        raise RuntimeError(f"{path}: {error.code} {error.read().decode()}") from None
+
+
+def main() -> int:
+    """Run both parts and print their curves."""
+    parser = argparse.ArgumentParser(description="Resident memory over requests and load/unload cycles.")
+    parser.add_argument("--requests", type=int, default=200_000)
+    parser.add_argument("--cycles", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=10, help="the time for everything")
+    options = parser.parse_args()
+    deadline = time.monotonic() + 60 * options.minutes
+    with tempfile.TemporaryDirectory() as folder:
+        write_onnx(Path(folder))
+        with tritonpy(Path(folder), "--model-control-mode=explicit", "--load-model=add_sub") as server:
+            curves = [
+                soak_requests(server, options.requests, deadline),
+                soak_cycles(server, options.cycles, deadline),
+            ]
+    for curve in curves:
+        print(*curve.lines(), "", sep="\n")
+    return 0 if all(curve.flat() for curve in curves) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

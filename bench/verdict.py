@@ -1,0 +1,40 @@
+"""The one rule for every figure: the median of the pairs' ratios, its bootstrap interval, and a word."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`low` and `high` bound the 90 % interval of the median ratio."""
+
+    ratio: float
+    low: float
+    high: float
+    word: str
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f} [{self.low:.2f}, {self.high:.2f}] {self.word}"
+
+
+def judge(ours: Sequence[float], theirs: Sequence[float], goal: float, lower_is_better: bool = False) -> Verdict:
+    """Judge the pairs `ours[i] / theirs[i]` against `goal`: met, short, or undecided where the interval straddles it."""
+    ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
+    low, high = _interval(ratios)
+    if lower_is_better:
+        word = "met" if high <= goal else "short" if low > goal else "undecided"
+    else:
+        word = "met" if low >= goal else "short" if high < goal else "undecided"
+    return Verdict(median(ratios), low, high, word)
+
+
+def _interval(ratios: Sequence[float]) -> tuple[float, float]:
+    random_source = random.Random(0)  # the same figures give the same interval
+    medians = sorted(median(random_source.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
+    return medians[int(RESAMPLES * 0.05)], medians[int(RESAMPLES * 0.95)]

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+
+import pytest
+
+from tritonpy import Frontend, StartupError
+from tritonpy.cli import lifecycle
+from tritonpy.cli.lifecycle import Life, is_loopback
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+
+
+class ToyFrontend(Frontend):
+    def __init__(self, where):
+        self.where = where
+
+    async def start(self, engine):
+        raise AssertionError("the server starts frontends, not the life")
+
+    def address(self):
+        return self.where
+
+
+class HostFrontend(ToyFrontend):
+    is_host = True
+    ran = False
+
+    def run(self, serve):
+        self.ran = True
+        asyncio.run(serve())
+
+
+class ToyServer:
+    """Notes what is asked of it; `on` has what happens inside start, drain and stop."""
+
+    def __init__(self, address="127.0.0.1:1", **on):
+        self.frontends = {"http": ToyFrontend(address)}
+        self.calls = []
+        self.on = on
+
+    async def call(self, name, default=None):
+        self.calls.append(name)
+        return await self.on[name]() if name in self.on else default
+
+    async def start(self):
+        await self.call("start")
+
+    async def drain(self, timeout_s):
+        return await self.call("drain", default=True)
+
+    async def stop(self):
+        await self.call("stop")
+
+
+def send(number=signal.SIGTERM):
+    os.kill(os.getpid(), number)
+
+
+def signalled(number=signal.SIGTERM):
+    async def start():
+        send(number)
+
+    return start
+
+
+@pytest.fixture
+def exits():
+    return []
+
+
+@pytest.fixture
+def life(exits):
+    def make(server, exit_timeout_s=30.0, exit_now=exits.append):
+        return Life(server, exit_timeout_s, lambda: exits.append("cleaned"), exit_now)
+
+    yield make
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains_and_stops_the_server(life, exits, number, caplog):
+    caplog.set_level(logging.INFO, "tritonpy")
+    server = ToyServer(start=signalled(number))
+    life(server).run()
+    assert server.calls == ["start", "drain", "stop"]
+    assert exits == []
+    assert f"Signal ({int(number)}) received." in caplog.messages
+
+
+def test_addresses_are_logged_with_how_to_open_them(life, caplog):
+    caplog.set_level(logging.INFO, "tritonpy")
+    life(ToyServer(start=signalled())).run()
+    assert "ready: http on 127.0.0.1:1" in caplog.messages
+    assert any("--host=0.0.0.0" in message for message in caplog.messages)
+    caplog.clear()
+    life(ToyServer("0.0.0.0:1", start=signalled())).run()
+    assert "ready: http on 0.0.0.0:1" in caplog.messages
+    assert not any("--host=0.0.0.0" in message for message in caplog.messages)
+
+
+def test_a_failed_start_stops_the_server_and_is_raised(life, exits):
+    async def start():
+        raise StartupError("port 1 is taken")
+
+    server = ToyServer(start=start)
+    with pytest.raises(StartupError, match="port 1 is taken"):
+        life(server).run()
+    assert server.calls == ["start", "stop"]
+    assert exits == []
+
+
+def test_a_signal_while_starting_gives_the_start_up(life):
+    async def start():
+        send()
+        await asyncio.Event().wait()
+
+    server = ToyServer(start=start)
+    life(server).run()
+    assert server.calls == ["start", "stop"]
+
+
+def test_a_second_signal_ends_the_process(life, exits):
+    forced = asyncio.Event()
+
+    async def drain():
+        send()
+        await forced.wait()
+        return True
+
+    def exit_now(status):
+        exits.append(status)
+        forced.set()
+
+    life(ToyServer(start=signalled(), drain=drain), exit_now=exit_now).run()
+    assert exits == ["cleaned", 1]
+
+
+def test_requests_that_do_not_end_in_time_are_given_up(life, exits, caplog):
+    async def drain():
+        return False
+
+    life(ToyServer(start=signalled(), drain=drain)).run()
+    assert exits == ["cleaned", 1]
+    assert "Exit timeout expired. Exiting immediately." in caplog.messages
+
+
+def test_a_server_that_hangs_while_it_stops_is_given_up(life, exits, monkeypatch):
+    monkeypatch.setattr(lifecycle, "GRACE_S", 0)
+    expired = threading.Event()
+
+    async def stop():
+        assert expired.wait(30)  # the event loop itself is stuck
+
+    def exit_now(status):
+        exits.append(status)
+        expired.set()
+
+    life(ToyServer(start=signalled(), stop=stop), exit_timeout_s=0, exit_now=exit_now).run()
+    assert exits == ["cleaned", 1]
+
+
+def test_a_host_frontend_runs_the_loop(life):
+    server = ToyServer(start=signalled())
+    server.frontends["host"] = host = HostFrontend("127.0.0.1:2")
+    life(server).run()
+    assert host.ran
+    assert server.calls == ["start", "drain", "stop"]
+
+
+def test_the_process_ends_though_cleaning_up_fails(exits, caplog):
+    async def drain():
+        return False
+
+    def clean_up():
+        raise OSError("busy")
+
+    with pytest.raises(OSError, match="busy"):
+        Life(ToyServer(start=signalled(), drain=drain), 30, clean_up, exits.append).run()
+    assert exits == [1]
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"),
+    [
+        ("127.0.0.1:80", True),
+        ("[::1]:80", True),
+        ("localhost:80", True),
+        ("0.0.0.0:80", False),
+        ("[::]:80", False),
+        ("", False),
+    ],
+)
+def test_loopback_addresses_are_recognised(address, loopback):
+    assert is_loopback(address) is loopback

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import tritonpy
+from tritonpy.cli import main
+
+PLUGIN = '''
+from tritonpy import Backend, Command, hookimpl
+from tritonpy_protos import model_config_pb2
+
+
+class Doubler(Backend):
+    default_filenames = ("model.toy",)
+
+    @classmethod
+    def auto_complete(cls, model):
+        config = model_config_pb2.ModelConfig()
+        config.CopyFrom(model.config)
+        config.max_batch_size = 0
+        for tensor, name in ((config.input, "IN"), (config.output, "OUT")):
+            tensor.add(name=name, data_type=model_config_pb2.TYPE_FP32, dims=[-1])
+        return config
+
+    def infer(self, inputs):
+        return {"OUT": inputs["IN"] * 2}
+
+
+class Greet(Command):
+    """Say hello."""
+
+    def configure(self, parser):
+        parser.add_argument("--name", default="you")
+
+    def run(self, arguments):
+        print(f"hello {arguments.name}")
+        return 7
+
+
+@hookimpl
+def tritonpy_backends():
+    return {"doubler": Doubler}
+
+
+@hookimpl
+def tritonpy_commands():
+    return {"greet": Greet}
+'''
+RUN = "import sys; from tritonpy.cli import main; sys.exit(main())"
+NO_PORTS = ("--allow-http=false", "--allow-grpc=false", "--allow-metrics=false")
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A distribution with a backend and a command, found as any other is."""
+    site = tmp_path / "site"
+    (site / "toy_plugin-1.2.dist-info").mkdir(parents=True)
+    (site / "toy_plugin-1.2.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: toy-plugin\nVersion: 1.2\n"
+    )
+    (site / "toy_plugin-1.2.dist-info" / "entry_points.txt").write_text("[tritonpy]\ntoy = toy_plugin\n")
+    (site / "toy_plugin.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(site)
+    yield site
+    sys.modules.pop("toy_plugin", None)
+
+
+@pytest.fixture(autouse=True)
+def _work_in_an_empty_folder(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+
+def refusal(capsys, *arguments):
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_the_overview_lists_the_commands_of_plugins_too(installed, capsys):
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert "serve    Serve models." in printed
+    assert "greet    Say hello." in printed
+    assert main([]) == 1
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tritonpy {tritonpy.__version__}\n"
+
+
+def test_a_command_of_a_plugin_gets_its_arguments_and_gives_its_status(installed, capsys):
+    assert main(["greet", "--name=me"]) == 7
+    assert capsys.readouterr().out == "hello me\n"
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(capsys):
+    assert refusal(capsys, "srve") == "error: unknown command 'srve'; did you mean 'serve'?\n"
+
+
+def test_installed_plugins_are_listed(installed, capsys):
+    assert main(["plugins"]) == 0
+    assert any(
+        line.split() == ["toy-plugin", "1.2", "backends:", "doubler"] for line in capsys.readouterr().out.splitlines()
+    )
+    assert main(["plugins", "--json"]) == 0
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["toy"]["provides"]["tritonpy_commands"] == ["greet"]
+
+
+def test_the_help_of_serve_is_shown_though_a_plugin_is_broken(installed, capsys):
+    (installed / "toy_plugin.py").write_text("import nothing_of_that_name")
+    assert main(["serve", "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert "usage: tritonpy serve [MODEL] [--config FILE] [--flag=value ...]" in printed
+    assert "The options of plugins cannot be shown: plugin 'toy' of toy-plugin cannot be imported" in printed
+
+
+def test_bad_flags_are_answered_in_one_text(capsys):
+    assert refusal(capsys, "serve", "--http-port=abc", "--allow-http", "maybe") == (
+        'Bad option: "--allow-http".\ninvalid value for bool option: maybe\n'
+        'Bad option: "--http-port".\nInvalid option value. Got abc\n'
+    )
+
+
+def test_problems_of_the_file_are_named_with_their_place(tmp_path, capsys):
+    file = tmp_path / "server.yaml"
+    file.write_text("id: a\ncontrl: {mode: none}\n")
+    assert refusal(capsys, "serve", "--config", str(file), "--model-config-name=a b") == (
+        f"error: {file} has 2 problems:\n"
+        "  line 2, column 1: contrl: unknown option 'contrl'; did you mean 'control'?\n"
+        "  --model-config-name: expected text, matching ^[^\\s/]*$; got 'a b'\n"
+    )
+
+
+def test_without_anything_to_serve_there_is_a_hint(capsys):
+    assert "nothing to serve: there is no folder ./models here" in refusal(capsys, "serve")
+
+
+def test_a_model_and_a_repository_exclude_each_other(capsys):
+    assert "give either a model (a.toy) or --model-repository, not both" in refusal(
+        capsys, "serve", "a.toy", "--model-repository=x"
+    )
+
+
+def test_one_file_is_served_until_a_signal_comes(installed, tmp_path):
+    (tmp_path / "double.toy").write_text("")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = os.environ | {"PYTHONPATH": str(installed), "TMPDIR": str(temporary)}
+    command = [sys.executable, "-c", RUN, "serve", str(tmp_path / "double.toy"), "--log-format=json", *NO_PORTS]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        lines = []
+        while not lines or (lines[-1] and not json.loads(lines[-1])["message"].startswith("ready")):
+            lines.append(server.stderr.readline())
+        repositories = list(temporary.glob("tritonpy-*/double/1/model.toy"))
+        server.send_signal(signal.SIGTERM)
+        rest = server.stderr.read()
+    assert server.returncode == 0, [*lines, rest]
+    assert len(repositories) == 1
+    assert list(temporary.glob("tritonpy-*")) == []
+    assert any("double" in json.loads(line).get("table", "") for line in lines)
+    assert "Traceback" not in rest
+
+
+def test_a_signal_before_the_server_is_built_ends_it_without_a_traceback(installed, tmp_path):
+    signalling = PLUGIN.replace(
+        "class Doubler", "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n\n\nclass Doubler"
+    )
+    (installed / "toy_plugin.py").write_text(signalling)
+    command = [sys.executable, "-c", RUN, "serve", "a.toy", "--model-repository=x", *NO_PORTS]
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_model_that_fails_ends_the_server_with_one_text(installed, tmp_path):
+    (installed / "toy_plugin.py").write_text(
+        PLUGIN.replace(
+            "def infer(", "def __init__(self, *_):\n        raise ValueError('no weights')\n\n    def infer("
+        )
+    )
+    (tmp_path / "double.toy").write_text("")
+    command = [sys.executable, "-c", RUN, "serve", str(tmp_path / "double.toy"), *NO_PORTS]
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "no weights" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: failed to load all models: double")

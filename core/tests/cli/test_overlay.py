@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags
+from tritonpy.cli.serve import FLAGS
+from tritonpy.config.positions import Position, Positions
+from tritonpy.config.problem import ConfigProblem
+
+
+def merged(raw, origins=None, **given):
+    flags = read_flags(FLAGS, {name.replace("_", "-"): texts for name, texts in given.items()})
+    return overlay(raw, flags, origins or Origins())
+
+
+def refusal(**given):
+    with pytest.raises(BadFlags) as caught:
+        merged(None, **given)
+    return str(caught.value)
+
+
+def test_a_flag_wins_over_the_file_and_leaves_the_file_alone():
+    raw = {"control": {"mode": "poll", "threads": 2}, "id": "a"}
+    assert merged(raw, model_control_mode=["explicit"]) == {"control": {"mode": "explicit", "threads": 2}, "id": "a"}
+    assert raw["control"]["mode"] == "poll"
+
+
+def test_a_flag_finds_the_key_in_either_spelling():
+    assert merged({"exit-on-error": True}, exit_on_error=["false"]) == {"exit-on-error": False}
+
+
+def test_the_last_use_of_a_flag_counts():
+    assert merged(None, id=["a", "b"]) == {"id": "b"}
+
+
+def test_a_repeated_flag_replaces_the_list_of_the_file():
+    raw = {"repositories": [{"url": "old"}]}
+    result = merged(raw, model_repository=["a", "b"], model_store=["c"])
+    assert [each["url"] for each in result["repositories"]] == ["a", "b", "c"]
+    assert merged(None, load_model=["a", "b"]) == {"control": {"load": ["a", "b"]}}
+
+
+def test_a_frontend_is_turned_off_whatever_else_is_set():
+    assert merged(None, allow_http=["false"], http_port=["1"]) == {"frontends": {"http": False}}
+    assert merged({"frontends": {"http": {"port": 2}}}, allow_http=["0"]) == {"frontends": {"http": False}}
+
+
+def test_turning_a_frontend_on_keeps_its_settings():
+    raw = {"frontends": {"http": {"port": 2}, "grpc": False, "metrics": None}}
+    result = merged(raw, allow_http=["on"], allow_grpc=["on"], grpc_port=["1"], metrics_port=["3"])
+    assert result == {"frontends": {"http": {"port": 2}, "grpc": {"port": 1}, "metrics": {"port": 3}}}
+
+
+def test_options_of_backends_go_to_one_or_to_all():
+    assert merged(None, backend_config=["onnxruntime,a=1", "onnxruntime,b=2", "c=3"]) == {
+        "backends": {"onnxruntime": {"a": "1", "b": "2"}},
+        "backend_defaults": {"c": "3"},
+    }
+
+
+def test_settings_of_metrics_are_options_of_their_frontend():
+    assert merged(None, metrics_config=["counter_latencies=false"]) == {
+        "frontends": {"metrics": {"counter_latencies": "false"}}
+    }
+
+
+def test_the_new_name_of_a_flag_wins_over_its_deprecated_one():
+    result = merged(None, disable_auto_complete_config=["true"], strict_model_config=["false"])
+    assert result == {"disable_auto_complete": True}
+
+
+def test_every_bad_flag_is_reported():
+    assert refusal(http_port=["abc"], allow_grpc=["maybe"], grpc_use_ssl=["true"]).splitlines() == [
+        'Bad option: "--http-port".',
+        "Invalid option value. Got abc",
+        'Bad option: "--allow-grpc".',
+        "invalid value for bool option: maybe",
+        "--grpc-use-ssl is refused: encryption is not available yet; put a proxy in front that ends TLS.",
+    ]
+
+
+def test_a_refused_flag_may_ask_for_nothing():
+    assert merged(None, grpc_use_ssl=["off"], trace_count=["-1"], grpc_server_cert=[""], rate_limit=["OFF"]) == {}
+    assert "--trace-config is refused" in refusal(trace_config=["level=TIMESTAMPS"])
+
+
+def test_a_flag_without_effect_is_noted_and_sets_nothing():
+    flags = read_flags(FLAGS, {"http-thread-count": ["3"]})
+    assert flags.notes == ["--http-thread-count has no effect: one event loop serves every connection"]
+    assert overlay(None, flags, Origins()) == {}
+
+
+def test_problems_are_located_at_the_flag_or_in_the_file():
+    origins = Origins(Positions({"frontends.http": Position(3, 5), "control.mode": Position(1, 1)}))
+    merged({"frontends": {"http": {"prot": 1}}}, origins, http_port=["8"], load_model=["a"], allow_http=["on"])
+    assert [
+        str(origins.locate(ConfigProblem(path, "odd")))
+        for path in ("frontends.http.port", "control.load[0]", "frontends.http.prot", "control.mode", "id")
+    ] == [
+        "--http-port: odd",
+        "--load-model: odd",
+        "line 3, column 5: frontends.http.prot: odd",
+        "line 1, column 1: control.mode: odd",
+        "id: odd",
+    ]
+
+
+@pytest.mark.parametrize("raw", [["a"], "text", {"frontends": ["http"]}])
+def test_a_file_of_the_wrong_shape_is_left_to_decoding(raw):
+    assert merged(raw, http_port=["1"]) == raw

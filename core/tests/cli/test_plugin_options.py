@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from tritonpy import Backend, Frontend, Options, PluginError, hookimpl
+from tritonpy.cli.plugin_options import Listener, check_plugin_options, describe_plugin_options, port_collisions
+from tritonpy.config.server import ByteSize, InvalidServerConfig, decode_server_config
+from tritonpy.plugins import make_plugin_manager
+
+
+class PortOptions(Options, frozen=True):
+    port: Annotated[int, Meta(ge=0, description="Where to listen.")] = 8000
+    host: str | None = None
+
+
+class SizeOptions(Options, frozen=True):
+    key: Annotated[str, Meta(description="A secret.")]
+    max_size: ByteSize = 10
+    names: list[str] = msgspec.field(default_factory=list)
+
+
+class HttpToy(Frontend):
+    Options = PortOptions
+
+
+class BackendToy(Backend):
+    Options = SizeOptions
+
+
+class Toys:
+    @hookimpl
+    def tritonpy_frontends(self):
+        return {"http": HttpToy, "other": HttpToy}
+
+    @hookimpl
+    def tritonpy_backends(self):
+        return {"toy": BackendToy}
+
+
+@pytest.fixture
+def manager():
+    manager = make_plugin_manager(discover=False)
+    manager.register(Toys(), "toys", "toy-plugins", "7")
+    return manager
+
+
+def check(manager, **raw):
+    check_plugin_options(decode_server_config(raw), manager)
+
+
+def test_options_of_all_plugins_are_checked_at_once(manager):
+    with pytest.raises(InvalidServerConfig) as caught:
+        check(manager, frontends={"http": {"prt": 1}, "other": {"port": -1}}, backends={"toy": {}})
+    assert [str(problem) for problem in caught.value.problems] == [
+        "frontends.http.prt: unknown option 'prt'; did you mean 'port'?",
+        "frontends.other.port: expected an integer, at least 0; got -1",
+        "backends.toy: 'key' is missing: expected text",
+    ]
+
+
+def test_good_options_pass(manager):
+    check(
+        manager,
+        frontends={"http": {"port": 1}, "other": {"port": 2}},
+        backends={"toy": {"key": "a", "max-size": "1KiB"}},
+    )
+
+
+def test_a_name_that_no_plugin_has_is_refused(manager):
+    with pytest.raises(PluginError, match=r"no plugin provides frontend 'othr', did you mean 'other'\?"):
+        check(manager, frontends={"othr": {}})
+    with pytest.raises(PluginError, match="no plugin provides backend 'toi'"):
+        check(manager, backends={"toi": {}})
+
+
+def test_options_may_be_kept_for_a_known_backend_that_is_not_installed(manager):
+    check(manager, backends={"tensorrt": {"anything": 1}})
+
+
+def test_two_frontends_on_one_port_are_refused_in_tritons_words(manager):
+    with pytest.raises(InvalidServerConfig) as caught:
+        check(manager, frontends={"other": {}})
+    assert (
+        "The server cannot listen to HTTP requests and other requests at the same address and port 127.0.0.1:8000"
+        in str(caught.value)
+    )
+
+
+def test_ports_collide_on_one_address_only_and_free_ports_never():
+    one = Listener("HTTP", "127.0.0.1", 80)
+    assert len(port_collisions([one, one, one])) == 3
+    assert port_collisions([one, Listener("GRPC", "127.0.0.2", 80), Listener("metrics", "127.0.0.1", 81)]) == []
+    assert port_collisions([Listener("HTTP", "h", 0), Listener("GRPC", "h", 0)]) == []
+
+
+def test_options_are_described_with_type_default_and_meaning(manager):
+    assert describe_plugin_options(manager).splitlines() == [
+        "Options of the installed plugins, keys of server.yaml:",
+        "  frontends.http  (toy-plugins 7)",
+        "    port: an integer, at least 0; default 8000",
+        "        Where to listen.",
+        "    host: text; default null",
+        "  frontends.other  (toy-plugins 7)",
+        "    port: an integer, at least 0; default 8000",
+        "        Where to listen.",
+        "    host: text; default null",
+        "  backends.toy  (toy-plugins 7)",
+        "    key: text; required",
+        "        A secret.",
+        '    max_size: a size such as 67108864 or "64MiB"; default 10',
+        "    names: a list; default empty",
+    ]
+
+
+def test_without_options_the_description_says_so():
+    assert describe_plugin_options(make_plugin_manager(discover=False)).endswith("  none")

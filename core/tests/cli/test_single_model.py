@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import Backend, StartupError, hookimpl
+from tritonpy.cli.single_model import default_filename, single_model_repository
+from tritonpy.config.known_backends import BackendFiles
+from tritonpy.plugins import make_plugin_manager
+
+INSTALLED = [BackendFiles("onnxruntime", (), ("model.onnx",)), BackendFiles("toy", (), ("model.toy", "other.onnx"))]
+
+
+class ToyBackend(Backend):
+    default_filenames = ("model.toy",)
+
+
+class Toys:
+    @hookimpl
+    def tritonpy_backends(self):
+        return {"toy": ToyBackend}
+
+
+@pytest.fixture
+def manager():
+    manager = make_plugin_manager(discover=False)
+    manager.register(Toys(), "toys")
+    return manager
+
+
+def test_the_suffix_chooses_the_file_name(tmp_path):
+    assert default_filename(tmp_path / "resnet.v2.onnx", INSTALLED) == "model.onnx"
+    assert default_filename(tmp_path / "a.toy", INSTALLED) == "model.toy"
+
+
+def test_an_unknown_suffix_is_answered_with_the_known_ones_and_the_package(tmp_path):
+    with pytest.raises(StartupError) as caught:
+        default_filename(tmp_path / "a.pt", INSTALLED)
+    text = str(caught.value)
+    assert "known here: .onnx (onnxruntime), .toy (toy)" in text
+    assert text.endswith("pip install tritonpy-backend-torch")
+
+
+@pytest.mark.parametrize("name", ["a.docx", "noending"])
+def test_a_suffix_that_nobody_knows_is_answered_with_the_other_way(tmp_path, name):
+    with pytest.raises(StartupError, match=r"known here: none.*--model-repository"):
+        default_filename(tmp_path / name, [])
+
+
+def test_a_file_becomes_a_repository_for_a_while(tmp_path, manager):
+    model = tmp_path / "digits.v1.toy"
+    model.write_text("weights")
+    (tmp_path / "digits.v1.toy.data").write_text("more")
+    (tmp_path / "unrelated").write_text("")
+    with single_model_repository(model, manager) as repository:
+        files = {
+            str(path.relative_to(repository)): path.read_text() for path in repository.rglob("*") if path.is_file()
+        }
+        assert files == {"digits.v1/1/model.toy": "weights", "digits.v1/1/digits.v1.toy.data": "more"}
+    assert not repository.exists()
+    assert model.read_text() == "weights"
+
+
+def test_a_model_that_is_not_there_is_named(tmp_path, manager):
+    with pytest.raises(StartupError, match="there is no model"), single_model_repository(tmp_path / "a.toy", manager):
+        pass

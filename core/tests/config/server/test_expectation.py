@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+
+from tritonpy.api.options import NoOptions
+from tritonpy.config.server.byte_size import ByteSize
+from tritonpy.config.server.expectation import description, expectation
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (int, "an integer"),
+        (float | None, "a number"),
+        (Annotated[int, msgspec.Meta(gt=0, lt=9)], "an integer, more than 0, less than 9"),
+        (Annotated[str, msgspec.Meta(pattern="^a$")], "text, matching ^a$"),
+        (ByteSize, 'a size such as 67108864 or "64MiB"'),
+        (Literal["a", "b"], "one of: a, b"),
+        (Colour, "one of: red, blue"),
+        (list[int], "a list"),
+        (dict[str, int] | bool, "a mapping or true or false"),
+        (NoOptions, "an empty mapping"),
+        (Path, "a path"),
+        (Any, "anything"),
+    ],
+)
+def test_types_are_described_in_words(annotation, words):
+    assert expectation(annotation) == words
+
+
+def test_the_description_is_found_behind_other_metadata():
+    assert description(Annotated[ByteSize, msgspec.Meta(description="How much.")]) == "How much."
+    assert description(int) == ""

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonpy.config.server.relative_paths import anchored
+
+FOLDER = Path("/etc/server")
+
+
+def test_folders_and_the_log_file_are_below_the_folder_of_the_file():
+    raw = {"repositories": [{"url": "./models"}, {"url": "/srv"}, {"url": "s3://b/m"}], "logging": {"file": "a.log"}}
+    assert anchored(raw, FOLDER) == {
+        "repositories": [{"url": "/etc/server/models"}, {"url": "/srv"}, {"url": "s3://b/m"}],
+        "logging": {"file": "/etc/server/a.log"},
+    }
+    assert raw["repositories"][0] == {"url": "./models"}
+
+
+@pytest.mark.parametrize("raw", [None, {}, {"id": "a"}])
+def test_the_default_repository_is_beside_the_file(raw):
+    assert anchored(raw, FOLDER) == {**(raw or {}), "repositories": [{"url": "/etc/server/models"}]}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [["a"], "a", {"repositories": None}, {"repositories": ["a", {"url": 3}, {}]}, {"repositories": [], "logging": 3}],
+)
+def test_other_shapes_are_left_alone(raw):
+    assert anchored(raw, FOLDER) == raw
+
+
+def test_an_empty_log_file_stays_empty():
+    assert anchored({"repositories": [], "logging": {"file": ""}}, FOLDER) == {
+        "repositories": [],
+        "logging": {"file": ""},
+    }

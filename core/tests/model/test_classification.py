@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from tritonpy.errors import InvalidArgument
+from tritonpy.model import classification
+from tritonpy.model.classification import classify
+from tritonpy.types import Tensor
+
+INTEGERS = st.sampled_from(["uint8", "int8", "uint64", "int64", "int32"])
+ROWS = st.tuples(st.integers(1, 3), st.integers(1, 6))
+FLOATS = st.floats(-1e6, 1e6, width=32)
+
+
+def naive(row: list[Any], count: int, labels: list[str]) -> list[bytes]:
+    """The best `count` by value, by index among equals, one comparison at a time."""
+    left, found = list(enumerate(row)), []
+    while left and len(found) < count:
+        best = left[0]
+        for each in left:
+            if each[1] > best[1]:
+                best = each
+        left.remove(best)
+        index, value = best
+        text = f"{value:f}:{index}" if isinstance(value, float) else f"{value}:{index}"
+        found.append((text + (f":{labels[index]}" if index < len(labels) else "")).encode())
+    return found
+
+
+@given(
+    st.one_of(
+        arrays.arrays(np.float32, ROWS, elements=FLOATS),
+        INTEGERS.flatmap(lambda dtype: arrays.arrays(dtype, ROWS)),
+    ),
+    st.integers(1, 8),
+    st.lists(st.text("abc", min_size=1), max_size=6),
+)
+def test_the_best_classes_are_those_of_a_naive_search(array: np.ndarray, count: int, labels: list[str]) -> None:
+    classes = classify(Tensor.from_numpy("OUT", array), count, labels, batched=True)
+    best = min(count, array.shape[1])
+    assert (classes.name, classes.datatype, classes.shape) == ("OUT", "BYTES", (len(array), best))
+    expected = [text for row in array.tolist() for text in naive(row, count, labels)]
+    assert classes.strings() == expected
+
+
+def test_without_a_batch_dimension_the_whole_output_is_one_row() -> None:
+    classes = classify(Tensor.from_numpy("OUT", np.array([[1, 5], [3, 2]], np.int32)), 2, ["a", "b"], batched=False)
+    assert (classes.shape, classes.strings()) == ((2,), [b"5:1:b", b"3:2"])
+
+
+@pytest.mark.parametrize("datatype", ["BOOL", "BYTES", "FP16", "BF16"])
+def test_types_without_an_order_on_the_wire_are_refused(datatype: str) -> None:
+    tensor = Tensor("OUT", datatype, (1, 0), np.zeros((1, 0), np.uint8))
+    with pytest.raises(InvalidArgument, match=f"^class result not available for output due to unsupported type '{datatype}'$"):
+        classify(tensor, 1, (), batched=True)
+
+
+def test_an_enormous_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classification, "MAX_ELEMENTS", 3)
+    classify(Tensor.from_numpy("OUT", np.zeros((2, 3), np.float32)), 1, (), batched=True)
+    with pytest.raises(InvalidArgument, match="classification output tensor too large"):
+        classify(Tensor.from_numpy("OUT", np.zeros((2, 4), np.float32)), 1, (), batched=True)
+
+
+def test_a_batch_of_nothing_has_no_classes() -> None:
+    assert classify(Tensor.from_numpy("OUT", np.zeros((2, 0), np.float32)), 3, (), batched=True).shape == (2, 0)

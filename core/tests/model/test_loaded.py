@@ -1,0 +1,468 @@
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pluggy
+import pytest
+
+from core.tests.toys.doubler import Doubler, Gate, gated
+from core.tests.toys.rescheduling import TurnScheduler
+from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
+from tritonpy.api.backend import Backend
+from tritonpy.api.engine import Duration
+from tritonpy.api.observer import Observer
+from tritonpy.api.scheduler import Scheduler
+from tritonpy.clock import now_ns
+from tritonpy.direct import DirectScheduler
+from tritonpy.errors import Cancelled, Code, Internal, InvalidArgument, QueueFull, Unavailable
+from tritonpy.gather import scatter
+from tritonpy.hookspecs import hookimpl
+from tritonpy.server import Server
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
+
+EXPLICIT = {"mode": "explicit", "load": ["*"]}
+DYNAMIC = "dynamic_batching {}"
+
+
+@contextmanager
+def one_model(
+    repository: ModelRepository,
+    backend: type[Backend],
+    *,
+    scheduler: type[Scheduler] = TurnScheduler,
+    config: str | None = None,
+    more: str = "",
+    **settings: Any,
+) -> Iterator[Server]:
+    """Serve `backend` as model "m" with a toy for its dynamic scheduler."""
+    repository.add("m", config or config_of("toy", batch=4, more=f"{DYNAMIC} {more}"))
+    with serving(repository, toy_plugins(ToyPlugin({"toy": backend}, {"dynamic": scheduler})), **settings) as server:
+        yield server
+
+
+class AnswersTwice(Doubler):
+    def execute(self, batch: Batch) -> None:
+        super().execute(batch)
+        super().execute(batch)
+
+
+def test_answers_after_the_final_one_are_dropped_and_counted(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    with one_model(model_repository, AnswersTwice) as server:
+        requests = [ask(server.engine, witness, "m", [[number]]) for number in range(3)]
+        witness.wait(*requests)
+    # the second answer of the last request may come after the first was seen: the stopped server has them all
+    witness.check(*requests)
+    with one_model(model_repository, AnswersTwice) as server:
+        first = ask(server.engine, witness, "m", [[1]])
+        second = ask(server.engine, witness, "m", [[1]])  # runs when the first execution is over
+        witness.wait(first, second)
+        assert server.engine.gauges()["m", "1"].late_answers >= 1
+        (statistics,) = server.engine.statistics("m")
+        assert statistics.inference_stats.success.count == 2
+
+
+class FailsAfterAnswers(Doubler):
+    def execute(self, batch: Batch) -> None:
+        super().execute(batch)
+        raise ValueError("failed after answering")
+
+
+def test_a_failure_after_the_answers_changes_nothing(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    witness = Witness()
+    with one_model(model_repository, FailsAfterAnswers) as server:
+        requests = [ask(server.engine, witness, "m", [[number]]) for number in range(3)]
+        assert [numbers(each) for each in witness.wait(*requests)] == [[[0]], [[2]], [[4]]]
+    witness.check(*requests)
+    assert "failed to execute" in caplog.text
+
+
+class TakesAll(DirectScheduler):
+    """One batch of everything that waits."""
+
+    def take(self, instance: int, now_ns: int, limit: int = 0) -> Batch | None:
+        requests, queue = list(self._queue), self._queue
+        queue.clear()
+        return Batch(requests) if requests else None
+
+
+def test_a_backend_that_raises_fails_its_batch_with_its_text_and_nobody_else(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    with one_model(model_repository, gated(gate), scheduler=TakesAll) as server:
+        alone = ask(server.engine, witness, "m", [[1]])
+        gate.wait_for(1)
+        batch = [ask(server.engine, witness, "m", [[number]]) for number in (5, 13)]
+        gate.open(1)
+        gate.wait_for(2)
+        after = ask(server.engine, witness, "m", [[7]])
+        gate.open()
+        good, first, second, last = witness.wait(alone, *batch, after)
+        gauges = server.engine.gauges()["m", "1"]
+    assert (numbers(good), numbers(last)) == ([[2]], [[14]])
+    for (answer,) in (first, second):
+        assert answer.error is not None
+        assert (answer.error.code, answer.error.message) == (Code.INTERNAL, "thirteen cannot be doubled")
+    assert gauges.failures["BACKEND"] == 2
+    witness.check(alone, *batch, after)
+
+
+class Picky(Doubler):
+    def execute(self, batch: Batch) -> None:
+        raise InvalidArgument("the model does not like this") if batch.requests[0].id else KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [("x", Code.INVALID_ARG, "the model does not like this"), ("", Code.INTERNAL, "KeyboardInterrupt")],
+)
+def test_what_a_backend_raises_keeps_its_code(model_repository: ModelRepository, name: str, code: Code, text: str) -> None:
+    witness = Witness()
+    with one_model(model_repository, Picky) as server:
+        ((answer,),) = witness.wait(ask(server.engine, witness, "m", [[1]], id=name))
+    assert answer.error is not None
+    assert (answer.error.code, answer.error.message) == (code, text)
+
+
+def test_a_waiting_request_is_cancelled_and_a_running_one_is_told(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    with one_model(model_repository, gated(gate)) as server:
+        running, waiting, other = (ask(server.engine, witness, "m", [[number]]) for number in (1, 2, 3))
+        gate.wait_for(1)
+        running.cancel()
+        waiting.cancel()
+        with pytest.raises(Cancelled):
+            numbers(*witness.wait(waiting))
+        assert server.engine.gauges()["m", "1"].pending == 1
+        assert running.cancelled
+        assert not running.answered
+        gate.open()
+        assert [numbers(each) for each in witness.wait(running, other)] == [[[2]], [[6]]]
+        running.cancel()
+        assert server.engine.gauges()["m", "1"].failures["CANCELED"] == 1
+    witness.check(running, waiting, other)
+
+
+def test_a_request_that_was_cancelled_before_it_came_is_not_taken(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    with one_model(model_repository, Doubler) as server:
+        request = request_of(witness, "m", [[1]])
+        request.cancel()
+        with pytest.raises(Cancelled):
+            server.engine.infer(request)
+    assert witness.requests == []
+
+
+def test_a_deadline_cancels_what_waits(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    with one_model(model_repository, gated(gate)) as server:
+        running = ask(server.engine, witness, "m", [[1]])
+        gate.wait_for(1)
+        late = ask(server.engine, witness, "m", [[2]], deadline_ns=now_ns() + 5_000_000)
+        with pytest.raises(Cancelled):
+            numbers(*witness.wait(late))
+        gate.open()
+        witness.wait(running)
+    witness.check(running, late)
+
+
+class Full(DirectScheduler):
+    """Has room for one."""
+
+    def enqueue(self, request: InferRequest) -> None:
+        if self._queue:
+            raise QueueFull("Exceeds maximum queue size")
+        super().enqueue(request)
+
+
+def test_a_refused_request_stays_with_its_caller_and_counts_as_rejected(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    with one_model(model_repository, gated(gate), scheduler=Full) as server:
+        taken = [ask(server.engine, witness, "m", [[1]])]
+        gate.wait_for(1)
+        taken.append(ask(server.engine, witness, "m", [[1]]))
+        refused = request_of(witness, "m", [[1]])
+        with pytest.raises(QueueFull):
+            server.engine.infer(refused)
+        gauges = server.engine.gauges()["m", "1"]
+        assert (gauges.failures["REJECTED"], gauges.pending) == (1, 1)
+        gate.open()
+        witness.wait(*taken)
+        server.engine.infer(refused)
+        witness.wait(refused)
+    witness.check(*taken, refused)
+
+
+class AnswersOthers(DirectScheduler):
+    """Answers a request from inside whichever of its methods the request's id names, when the next one gives occasion."""
+
+    def _answer(self, method: str) -> None:
+        for request in [each for each in self._queue if each.id == method]:
+            self._queue.remove(request)
+            request.respond(InferResponse.failed(request, Unavailable(f"answered from {method}")))
+
+    def enqueue(self, request: InferRequest) -> None:
+        self._answer("enqueue")
+        if request.id == "refuse":
+            raise QueueFull("no")
+        super().enqueue(request)
+
+    def ready(self, instance: int, now_ns: int) -> bool:
+        self._answer("ready")
+        return any(not each.id for each in self._queue)
+
+    def take(self, instance: int, now_ns: int, limit: int = 0) -> Batch | None:
+        self._answer("take")
+        request = next((each for each in self._queue if not each.id), None)
+        if request is None:
+            return None
+        self._queue.remove(request)
+        return Batch([request])
+
+    def released(self, request: InferRequest, reschedule: bool) -> None:
+        if not request.id:
+            self._answer("released")
+
+
+@pytest.mark.parametrize("method", ["enqueue", "ready", "take", "released"])
+def test_a_scheduler_may_answer_from_any_method_and_the_answer_leaves_at_once(
+    model_repository: ModelRepository, method: str
+) -> None:
+    witness = Witness()
+    with one_model(model_repository, Doubler, scheduler=AnswersOthers) as server:
+        request = ask(server.engine, witness, "m", [[1]], id=method)
+        if method != "ready":
+            witness.wait(ask(server.engine, witness, "m", [[1]]))
+        ((answer,),) = witness.wait(request)
+        assert str(answer.error) == f"answered from {method}"
+        assert server.engine.gauges()["m", "1"].pending == 0
+
+
+def test_what_a_scheduler_answers_while_it_refuses_another_leaves_at_once(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    with one_model(model_repository, Doubler, scheduler=AnswersOthers) as server:
+        request = ask(server.engine, witness, "m", [[1]], id="enqueue")
+        with pytest.raises(QueueFull):
+            ask(server.engine, witness, "m", [[1]], id="refuse")
+        ((answer,),) = witness.wait(request)
+    assert str(answer.error) == "answered from enqueue"
+
+
+def test_answers_keep_the_order_of_arrival_though_instances_overtake(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    config = config_of("toy", batch=4, instances=2, more="dynamic_batching { preserve_ordering: true }")
+    with one_model(model_repository, gated(gate), config=config) as server:
+        requests = [ask(server.engine, witness, "m", [[number]]) for number in range(20)]
+        gate.wait_for(2)
+        requests[7].cancel()
+        gate.open()
+        witness.wait(*requests)
+    assert [id(request) for request in witness.requests] == [id(request) for request in requests]
+    witness.check(*requests)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3)))[1::2])
+def test_preserve_ordering_whoever_finishes_first(model_repository: ModelRepository, order: tuple[int, ...]) -> None:
+    witness, held = Witness(), threading.Barrier(2)
+
+    class Held(Doubler):
+        """Three instances, let go one by one, from another thread, in `order`."""
+
+        batches: list[Batch] = []
+
+        def execute(self, batch: Batch) -> None:
+            self.batches.append(batch)
+            if len(self.batches) == 3:
+                held.wait(10)
+
+    config = config_of("toy", batch=4, instances=3, more="dynamic_batching { preserve_ordering: true }")
+    with one_model(model_repository, Held, config=config) as server:
+        requests = [ask(server.engine, witness, "m", [[number]]) for number in range(3)]
+        held.wait(10)
+        by_request = {id(batch.requests[0]): batch for batch in Held.batches}
+        for index in order:
+            batch = by_request[id(requests[index])]
+            batch.respond(scatter(batch, {"OUT": requests[index].inputs["IN"].numpy()}))
+        assert [numbers(each) for each in witness.wait(*requests)] == [[[0]], [[1]], [[2]]]
+    assert [id(request) for request in witness.requests] == [id(request) for request in requests]
+
+
+def test_reloading_and_unloading_under_load_loses_no_request(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    config = config_of("toy", batch=4, instances=2, more=DYNAMIC)
+    with one_model(model_repository, Doubler, config=config, control=EXPLICIT) as server:
+        sent: list[InferRequest] = []
+        stop = threading.Event()
+
+        def produce() -> None:
+            while not stop.is_set():
+                mine = [request_of(witness, "m", [[number]]) for number in range(8)]
+                for request in mine:
+                    try:
+                        server.engine.infer(request)
+                    except (Unavailable, InvalidArgument, LookupError, Exception) as error:
+                        assert "has no available versions" in str(error), error
+                    else:
+                        sent.append(request)
+                witness.wait(*[request for request in mine if request.owner is not None and request in sent[-8:]])
+
+        threads = [threading.Thread(target=produce, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for number in range(12):
+            if number % 3 == 2:
+                server.engine.unload_model("m")
+            before = len(sent)
+            model_repository.add("m", config + f'metric_tags {{ key: "load" value: "{number}" }}')
+            server.engine.load_model("m")
+            assert server.engine.gauges()["m", "1"].tags == {"load": str(number)}
+            while len(sent) < before + 10:
+                witness.wait(ask(server.engine, witness, "m", [[1]]))
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive()
+        answers = witness.wait(*sent)
+    assert all(response.error is None for each in answers for response in each)
+    witness.check(*sent)
+
+
+def test_the_old_version_finishes_what_it_has_while_the_new_one_serves(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    with one_model(model_repository, gated(gate), control=EXPLICIT) as server:
+        old = [ask(server.engine, witness, "m", [[number]]) for number in range(3)]
+        gate.wait_for(1)
+        model_repository.add("m", config_of("toy", batch=4, more=f'{DYNAMIC} metric_tags {{ key: "a" value: "b" }}'))
+        server.engine.load_model("m")
+        new = ask(server.engine, witness, "m", [[9]])
+        gate.wait_for(2)
+        assert gate.arrived[1][1].requests == [new]
+        gate.open()
+        assert [numbers(each) for each in witness.wait(*old, new)] == [[[0]], [[2]], [[4]], [[18]]]
+    witness.check(*old, new)
+
+
+def test_what_still_waits_when_time_is_up_is_answered(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    with one_model(model_repository, gated(gate)) as server:
+        running, waiting = (ask(server.engine, witness, "m", [[number]]) for number in (1, 2))
+        gate.wait_for(1)
+        assert server._repository.stop(0) is False
+        with pytest.raises(Unavailable, match="Exit timeout expired"):
+            numbers(*witness.wait(waiting))
+        gate.open()
+        assert numbers(*witness.wait(running)) == [[2]]
+    assert server._repository.stop(10) is True
+    assert len(gate.arrived) == 1  # nobody runs what was answered
+    witness.check(running, waiting)
+
+
+class Classes(Backend):
+    def infer(self, inputs: Any) -> Any:
+        return {"OUT": inputs["IN"]}
+
+
+def test_classes_are_sent_instead_of_data_where_asked_for(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    config = config_of("toy", batch=4, dims=3).replace('name: "OUT"', 'name: "OUT" label_filename: "labels.txt"')
+    model_repository.add("m", config, files={"labels.txt": "cat\ndog\n"})
+    with one_model(model_repository, Classes, config=config) as server:
+        plain = ask(server.engine, witness, "m", [[3, 1, 2]])
+        asked = ask(
+            server.engine, witness, "m", [[3, 1, 2]], outputs={"OUT": OutputSpec("OUT", classification=2)}, classifies=True
+        )
+        (data,), (classes,) = witness.wait(plain, asked)
+    assert data.outputs[0].datatype == "INT32"
+    assert classes.outputs[0].strings() == [b"3:0:cat", b"2:2"]
+
+
+class Watcher(Observer):
+    seen: list[tuple[str, bool]] = []
+
+    def answered(self, request: InferRequest, response: InferResponse, now_ns: int) -> None:
+        self.seen.append((request.id, response.error is None))
+        raise ValueError("an observer that fails")
+
+
+def test_observers_see_answers_and_cannot_hurt_them(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Watching(ToyPlugin):
+        @hookimpl
+        def tritonpy_observers(self) -> dict[str, type[Observer]]:
+            return {"watcher": Watcher}
+
+    model_repository.add("m", config_of("toy"))
+    witness = Witness()
+    with serving(model_repository, toy_plugins(Watching({"toy": Doubler})), observers={"watcher": {}}) as server:
+        requests = [ask(server.engine, witness, "m", [number], id=str(number)) for number in (1, 13)]
+        witness.wait(*requests)
+    assert Watcher.seen == [("1", True), ("13", False)]
+    assert "observer Watcher failed" in caplog.text
+    witness.check(*requests)
+
+
+def test_large_text_that_is_broken_is_refused_off_the_callers_thread(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    config = config_of("toy", batch=4, datatype="TYPE_STRING", dims=-1, more=DYNAMIC)
+    with one_model(model_repository, Classes, config=config, scheduler=TakesAll) as server:
+        size = 100_000
+        broken = Tensor.from_buffer("IN", "BYTES", (1, size), bytes(4 * size - 1) + b"\x01")
+        good = Tensor.from_buffer("IN", "BYTES", (1, size), bytes(4 * size))
+        requests = [InferRequest("m", {"IN": tensor}, witness.sink) for tensor in (broken, good)]
+        for request in requests:
+            server.engine.infer(request)
+        (refused,), (answer,) = witness.wait(*requests)
+    assert refused.error is not None
+    assert refused.error.code is Code.INVALID_ARG
+    assert answer.error is None
+    assert answer.outputs[0].shape == (1, size)
+    witness.check(*requests)
+
+
+def test_a_request_never_crosses_a_hook_call(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    witness, calls = Witness(), []
+    call = pluggy.HookCaller.__call__
+
+    def counted(caller: pluggy.HookCaller, **arguments: object) -> Any:
+        calls.append(caller.name)
+        return call(caller, **arguments)
+
+    monkeypatch.setattr(pluggy.HookCaller, "__call__", counted)
+    with one_model(model_repository, Doubler) as server:
+        assert calls == ["tritonpy_model_loaded", "tritonpy_server_started"]
+        calls.clear()
+        witness.wait(*[ask(server.engine, witness, "m", [[number]]) for number in range(100)])
+        assert calls == []
+
+
+def test_a_request_counts_its_times(model_repository: ModelRepository) -> None:
+    witness, gate = Witness(), Gate()
+    with one_model(model_repository, gated(gate)) as server:
+        requests = [ask(server.engine, witness, "m", [[1], [2]]) for _ in range(2)]
+        gate.wait_for(1)
+        gate.open()
+        witness.wait(*requests)
+        (statistics,) = server.engine.statistics("m")
+    times = statistics.inference_stats
+    assert (statistics.inference_count, statistics.execution_count) == (4, 2)
+    assert times.success.count == 2
+    assert times.success.ns >= times.queue.ns + times.compute_input.ns + times.compute_infer.ns
+    assert times.fail == Duration()
+
+
+def test_a_sequence_model_without_its_plugin_says_what_to_install(model_repository: ModelRepository) -> None:
+    model_repository.add("m", config_of("toy", batch=4, more="sequence_batching {}"))
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), exit_on_error=False) as server:
+        assert "pip install tritonpy-batching-sequence" in server.failures["m"].message
+
+

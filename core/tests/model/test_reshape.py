@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy.errors import Internal
+from tritonpy.model.reshape import Reshape, reshaped
+from tritonpy.types import Tensor, encode_strings
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+TENSOR = '{ name: "x" data_type: TYPE_INT32 dims: [-1, 3] reshape { shape: [1, -1, 3] } }'
+
+
+def config(size=4, tensor=TENSOR):
+    text = f'max_batch_size: {size} input {tensor} output {tensor} output {{ name: "plain" dims: 3 }}'
+    return text_format.Parse(text, ModelConfig())
+
+
+def array(*shape):
+    return Tensor.from_numpy("x", np.arange(np.prod(shape), dtype=np.int32).reshape(shape))
+
+
+def test_inputs_get_the_shape_of_the_model_and_outputs_that_of_the_client():
+    (inner,) = Reshape.of_inputs(config()).apply([array(2, 5, 3)])
+    assert inner.shape == inner.data.shape == (2, 1, 5, 3)
+    (outer,) = Reshape.of_outputs(config()).apply([inner])
+    assert outer.shape == outer.data.shape == (2, 5, 3)
+
+
+def test_no_data_is_copied():
+    tensor = array(2, 5, 3)
+    (inner,) = Reshape.of_inputs(config()).apply([tensor])
+    assert np.shares_memory(inner.data, tensor.data)
+
+
+def test_without_batches_every_dimension_is_mapped():
+    (inner,) = Reshape.of_inputs(config(size=0)).apply([array(5, 3)])
+    assert inner.shape == (1, 5, 3)
+
+
+def test_an_empty_reshape_leaves_only_the_batch_dimension():
+    scalar = config(tensor='{ name: "x" data_type: TYPE_INT32 dims: 1 reshape {} }')
+    (inner,) = Reshape.of_inputs(scalar).apply([array(4, 1)])
+    assert inner.data.shape == (4,)
+    (outer,) = Reshape.of_outputs(scalar).apply([inner])
+    assert outer.data.shape == (4, 1)
+
+
+def test_text_stays_in_wire_form():
+    tensor = Tensor("x", "BYTES", (1, 2, 3), encode_strings("abcdef"))
+    (inner,) = Reshape.of_inputs(config()).apply([tensor])
+    assert inner.shape == (1, 1, 2, 3)
+    assert inner.strings() == tensor.strings()
+
+
+def test_a_tensor_without_reshape_passes_as_it_is():
+    tensor = Tensor.from_numpy("plain", np.zeros((1, 3), np.int32))
+    assert Reshape.of_outputs(config()).apply([tensor])[0] is tensor
+
+
+def test_a_configuration_without_reshape_has_nothing_to_map():
+    assert not Reshape.of_inputs(ModelConfig())
+    assert Reshape.of_inputs(config())
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 3), (2, 1, 5, 4), (2, 2, 5, 3)])
+def test_an_output_of_another_shape_than_promised_fails_the_model(shape):
+    with pytest.raises(Internal, match=r"tensor 'x' has shape .*, the configuration's reshape expects \[-1,1,-1,3\]"):
+        Reshape.of_outputs(config()).apply([array(*shape)])
+
+
+@given(st.lists(st.integers(0, 9), max_size=5), st.data())
+def test_mapping_there_and_back_gives_the_same_shape(sizes, data):
+    before = tuple(data.draw(st.sampled_from([size, -1])) for size in sizes)
+    after = []
+    for dim in before:
+        after.extend([1] * data.draw(st.integers(0, 2)))
+        after.append(dim)
+    there = reshaped(tuple(sizes), before, tuple(after))
+    assert np.prod(there) == np.prod(sizes)
+    assert reshaped(there, tuple(after), before) == tuple(sizes)

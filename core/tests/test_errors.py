@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import errors
+from tritonpy.errors import Code, FailureReason, QueueFull, QueueTimeout, TritonError, error_of
+
+
+def test_the_codes_are_tritons_in_its_order() -> None:
+    assert [code.name for code in Code] == [
+        "UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_has_an_error_that_comes_back_from_its_number(code: Code) -> None:
+    error = error_of(int(code), "text", FailureReason.BACKEND)
+    assert (error.code, error.message, str(error), error.reason) == (code, "text", "text", FailureReason.BACKEND)
+
+
+def test_a_request_id_stands_before_the_text() -> None:
+    error = QueueFull("Exceeds maximum queue size").with_request_id("7")
+    assert isinstance(error, QueueFull)
+    assert error.message == "[request id: 7] Exceeds maximum queue size"
+    assert error.with_request_id("").message.startswith("[request id: <id_unknown>] ")
+
+
+def test_a_refusal_of_a_queue_counts_as_rejected() -> None:
+    assert QueueFull("x").reason is QueueTimeout("x").reason is FailureReason.REJECTED
+    assert errors.Cancelled("x").reason is FailureReason.CANCELED
+    assert TritonError("x").reason is FailureReason.OTHER
+    assert QueueFull("x", FailureReason.OTHER).with_request_id("1").reason is FailureReason.OTHER
+
+
+def test_what_goes_wrong_at_start_is_never_sent_to_a_client() -> None:
+    assert not issubclass(errors.StartupError, TritonError)
+    assert issubclass(errors.PluginError, errors.StartupError)
+
+
+def test_the_docstring_draws_every_error() -> None:
+    kinds = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert [name for name in kinds if name not in str(errors.__doc__)] == []

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy.api.backend import ModelContext
+from tritonpy.api.options import NoOptions
+from tritonpy.errors import Internal
+from tritonpy.gather import gather, scatter
+from tritonpy.testing.parse import model_config
+from tritonpy.testing.witness import Witness
+from tritonpy.types import DTYPES, Batch, InferRequest, OutputSpec, Tensor
+
+SINK = Witness().sink
+
+
+def context(outputs: dict[str, str], max_batch_size: int = 64) -> Any:
+    return ModelContext(
+        "m", 1, model_config(f'name: "m" max_batch_size: {max_batch_size}'), Path(), Path(), {}, outputs, NoOptions(),
+        SimpleNamespace(), logging.LoggerAdapter(logging.getLogger("test")),
+    )  # fmt: skip
+
+
+def request_of(arrays: dict[str, np.ndarray], outputs: Sequence[str] | None = None) -> InferRequest:
+    tensors = {name: Tensor.from_numpy(name, array) for name, array in arrays.items()}
+    rows = next(iter(arrays.values())).shape[0]
+    wanted = None if outputs is None else {name: OutputSpec(name) for name in outputs}
+    return InferRequest("m", tensors, SINK, id="r", batch_size=rows, outputs=wanted)
+
+
+def array_of(datatype: str, shape: tuple[int, ...], start: int) -> np.ndarray:
+    numbers = np.arange(start, start + int(np.prod(shape))).reshape(shape)
+    if datatype == "BYTES":
+        texts = np.empty(numbers.size, object)
+        texts[:] = [b"x" * (int(number) % 7) for number in numbers.ravel()]
+        return texts.reshape(shape)
+    return numbers.astype(DTYPES[datatype])
+
+
+@given(
+    st.sampled_from(["INT32", "FP16", "BF16", "BOOL", "BYTES"]),
+    st.lists(st.integers(0, 3), max_size=2).map(tuple),
+    st.lists(st.one_of(st.none(), st.integers(1, 3)), min_size=1, max_size=6).filter(any),
+    st.booleans(),
+)
+def test_every_request_gets_its_own_rows_back(
+    datatype: str, dims: tuple[int, ...], layout: list[int | None], sloted: bool
+) -> None:
+    """A model that gives its input back; `layout` has the rows of each request, None for a hole."""
+    layout = [None if rows is None else 1 for rows in layout] if sloted else [rows for rows in layout if rows]
+    arrays = [None if rows is None else array_of(datatype, (rows, *dims), 10 * at) for at, rows in enumerate(layout)]
+    slots = [None if array is None else request_of({"IN": array}) for array in arrays]
+    requests = [slot for slot in slots if slot is not None]
+    batch = Batch(requests, slots=slots if sloted else None, model=context({"IN": datatype}))
+    (tensor,) = gather(batch)
+    assert tensor.shape == (batch.size, *dims)
+    responses = scatter(batch, {"IN": tensor})
+    sent = [array for array in arrays if array is not None]
+    for array, response, request in zip(sent, responses, requests, strict=True):
+        (part,) = response.outputs
+        assert (part.name, part.datatype, part.shape) == ("IN", datatype, array.shape)
+        assert np.array_equal(part.numpy(), array)
+        assert (response.model_name, response.model_version, response.id) == ("m", 1, request.id)
+
+
+@pytest.mark.parametrize("datatype", ["FP32", "BYTES"])
+def test_a_hole_is_a_row_of_nothing(datatype: str) -> None:
+    request = request_of({"IN": array_of(datatype, (1, 2), 5)})
+    (tensor,) = gather(Batch([request], slots=[None, request, None]))
+    assert tensor.numpy()[0].tolist() == tensor.numpy()[2].tolist() == ([b"", b""] if datatype == "BYTES" else [0, 0])
+
+
+def test_a_single_request_is_passed_on_without_a_copy() -> None:
+    request = request_of({"A": np.zeros((1, 2), np.int32), "B": np.zeros((1, 2), np.int32)})
+    assert gather(Batch([request])) == list(request.inputs.values())
+
+
+def test_what_the_scheduler_adds_follows_the_inputs() -> None:
+    request = request_of({"IN": np.zeros((1, 1), np.int32)})
+    extra = [Tensor.from_numpy(name, np.zeros((1, 1), np.int32)) for name in ("CONTROL", "STATE", "BATCH")]
+    batch = Batch([request], controls=extra[:1], states=extra[1:2], batch_inputs=extra[2:])
+    assert [tensor.name for tensor in gather(batch)] == ["IN", "CONTROL", "STATE", "BATCH"]
+
+
+def test_the_callers_memory_takes_the_copy() -> None:
+    memory = np.full((3, 2), -1, np.int32)
+    asked = []
+
+    def out(name: str, datatype: str, shape: tuple[int, ...]) -> np.ndarray:
+        asked.append((name, datatype, shape))
+        return memory
+
+    requests = [request_of({"IN": np.full((rows, 2), rows, np.int32)}) for rows in (1, 2)]
+    (tensor,) = gather(Batch(requests), out)
+    assert asked == [("IN", "INT32", (3, 2))]
+    assert tensor.data is memory
+    assert memory.tolist() == [[1, 1], [2, 2], [2, 2]]
+
+
+def test_scattered_rows_are_views() -> None:
+    requests = [request_of({"IN": np.zeros((1, 2), np.int32)}) for _ in range(2)]
+    out = np.arange(4, dtype=np.int32).reshape(2, 2)
+    responses = scatter(Batch(requests, model=context({"OUT": "INT32"})), {"OUT": out})
+    assert all(np.shares_memory(response.outputs[0].data, out) for response in responses)
+
+
+def test_a_model_that_does_not_batch_gives_the_whole_to_its_one_request() -> None:
+    request = request_of({"IN": np.zeros((3,), np.int32)})
+    (response,) = scatter(Batch([request], model=context({"OUT": "INT32"}, 0)), {"OUT": np.arange(5, dtype=np.int32)})
+    assert response.outputs[0].shape == (5,)
+
+
+def test_only_the_outputs_that_were_asked_for_are_sent_in_the_order_of_the_request() -> None:
+    outputs = {name: np.zeros((1,), np.int32) for name in ("A", "B", "EXTRA")}
+    model = context({"A": "INT32", "B": "INT32"})
+    both, one = request_of({"IN": np.zeros((1, 1))}), request_of({"IN": np.zeros((1, 1))}, ["B"])
+    for request, names in ((both, ["A", "B"]), (one, ["B"])):
+        (response,) = scatter(Batch([request], model=model), outputs)
+        assert [tensor.name for tensor in response.outputs] == names
+
+
+def test_state_outputs_are_kept_whole_for_the_scheduler() -> None:
+    requests = [request_of({"IN": np.zeros((1, 1))}) for _ in range(2)]
+    state = np.array([[1], [2]], np.int32)
+    batch = Batch(requests, state_outputs=["STATE"], model=context({"OUT": "INT32"}))
+    responses = scatter(batch, {"OUT": np.zeros((2, 1), np.int32), "STATE": state})
+    assert batch.new_states == {"STATE": state}
+    assert [tensor.name for tensor in responses[0].outputs] == ["OUT"]
+
+
+def test_rows_on_a_device_stay_there() -> None:
+    requests = [request_of({"IN": np.zeros((1, 1))}) for _ in range(2)]
+    out = Tensor("OUT", "FP32", (2, 3), np.zeros((2, 3), np.float32), device=(2, 1))
+    responses = scatter(Batch(requests, model=context({"OUT": "FP32"})), {"OUT": out})
+    assert [response.outputs[0].device for response in responses] == [(2, 1)] * 2
+
+
+@pytest.mark.parametrize(
+    ("outputs", "text"),
+    [
+        ({}, "model 'm' returned no output 'OUT', it returned: "),
+        ({"OUT": np.zeros((2, 1), np.float64)}, "model 'm' returned output 'OUT' as FP64, its configuration says INT32"),
+        ({"OUT": np.zeros((2, 1), complex)}, "model 'm' returned output 'OUT' as complex128, its configuration says INT32"),
+        (
+            {"OUT": Tensor.from_numpy("OUT", np.zeros((2, 1), np.float32))},
+            "model 'm' returned output 'OUT' as FP32, its configuration says INT32",
+        ),
+        ({"OUT": np.zeros((3, 1), np.int32)}, "model 'm' returned 3 rows of output 'OUT' for a batch of 2"),
+        ({"OUT": np.int32(3)}, "model 'm' returned 0 rows of output 'OUT' for a batch of 2"),
+    ],
+)
+def test_a_broken_promise_of_the_model_is_named(outputs: dict[str, Any], text: str) -> None:
+    requests = [request_of({"IN": np.zeros((1, 1))}, ["OUT"]) for _ in range(2)]
+    with pytest.raises(Internal) as caught:
+        scatter(Batch(requests, model=context({"OUT": "INT32"})), outputs)
+    assert caught.value.message == text
+
+
+def test_a_missing_state_output_is_named() -> None:
+    batch = Batch([request_of({"IN": np.zeros((1, 1))})], state_outputs=["STATE"], model=context({}))
+    with pytest.raises(Internal, match="model 'm' returned no output 'STATE', it returned: OUT"):
+        scatter(batch, {"OUT": np.zeros((1, 1), np.int32)})

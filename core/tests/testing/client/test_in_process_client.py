@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import tritonclient.grpc
+import tritonclient.http
+
+from tritonpy.testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, ToyEngine
+
+VALUES = np.array([1.5, -2.0], np.float32)
+
+
+@pytest.fixture
+def engine():
+    with ToyEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def client(engine):
+    with InProcessClient(engine) as client:
+        yield client
+
+
+def fp32(values=VALUES, kind=InferInput):
+    return kind("IN", list(values.shape), "FP32").set_data_from_numpy(values)
+
+
+def count(number):
+    return InferInput("IN", [1], "INT32").set_data_from_numpy(np.array([number], np.int32))
+
+
+class Answers:
+    """A callback that keeps what it is called with."""
+
+    def __init__(self):
+        self.called = []
+
+    def __call__(self, result, error):
+        self.called.append((result, error))
+
+
+def test_health_and_metadata(client):
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    assert client.is_model_ready("identity", "1")
+    assert not client.is_model_ready("nobody")
+    assert client.get_server_metadata()["name"] == "toy"
+    assert client.get_model_metadata("identity")["inputs"] == [{"name": "IN", "datatype": "FP32", "shape": [-1]}]
+
+
+def test_a_configuration_has_numbers_where_the_protocol_has_them(client):
+    config = client.get_model_config("repeat")
+    assert config["input"][0]["dims"] == [1]
+    assert config["model_transaction_policy"] == {"decoupled": True}
+
+
+def test_the_index_follows_loading_and_unloading(client):
+    client.unload_model("text")
+    assert {
+        "name": "text",
+        "version": "1",
+        "state": "UNAVAILABLE",
+        "reason": "unloaded",
+    } in client.get_model_repository_index()
+    assert not client.is_server_ready()
+    client.load_model("text")
+    assert {"name": "text", "version": "1", "state": "READY"} in client.get_model_repository_index()
+
+
+def test_statistics_count_inferences(client):
+    client.infer("identity", [fp32()])
+    [statistics] = client.get_inference_statistics("identity")["model_stats"]
+    assert statistics["inference_stats"]["success"]["count"] == 1
+    assert len(client.get_inference_statistics()["model_stats"]) == 4
+
+
+@pytest.mark.parametrize("kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput])
+def test_it_takes_inputs_of_every_client(client, kind):
+    result = client.infer("identity", [fp32(kind=kind)])
+    assert result.as_numpy("OUT").tolist() == VALUES.tolist()
+
+
+@pytest.mark.parametrize("kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput])
+def test_it_takes_strings_of_every_client(client, kind):
+    texts = np.array([b"a", b"", "ö".encode()], np.object_)
+    result = client.infer("text", [kind("IN", [3], "BYTES").set_data_from_numpy(texts)])
+    assert result.as_numpy("OUT").tolist() == texts.tolist()
+
+
+def test_it_takes_json_data_of_tritonclient(client):
+    numbers = tritonclient.http.InferInput("IN", [2], "FP32").set_data_from_numpy(VALUES, binary_data=False)
+    assert client.infer("identity", [numbers]).as_numpy("OUT").tolist() == VALUES.tolist()
+    texts = tritonclient.http.InferInput("IN", [1], "BYTES")
+    texts.set_data_from_numpy(np.array(["ö"], np.object_), binary_data=False)
+    assert client.infer("text", [texts]).as_numpy("OUT").tolist() == ["ö".encode()]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [InferRequestedOutput, tritonclient.http.InferRequestedOutput, tritonclient.grpc.InferRequestedOutput],
+)
+def test_it_takes_requested_outputs_of_every_client(engine, client, kind):
+    with engine.hold():
+        call = client.async_infer("identity", [fp32()], outputs=[kind("OUT", class_count=2)])
+        [request] = engine.wait_for_open(1)
+    assert request.outputs["OUT"].classification == 2
+    assert request.classifies
+    assert call.get_result().get_output("OUT") == {"name": "OUT", "datatype": "FP32", "shape": [2]}
+
+
+@pytest.mark.parametrize("module", [tritonclient.http, tritonclient.grpc])
+def test_shared_memory_is_refused(client, module):
+    item = module.InferInput("IN", [2], "FP32")
+    item.set_shared_memory("region", 8)
+    with pytest.raises(InferenceServerException, match="shared memory is not available"):
+        client.infer("identity", [item])
+    output = module.InferRequestedOutput("OUT")
+    output.set_shared_memory("region", 8)
+    with pytest.raises(InferenceServerException, match="asks for shared memory"):
+        client.infer("identity", [fp32()], outputs=[output])
+
+
+def test_every_field_of_a_request_arrives(engine, client):
+    with engine.hold():
+        client.async_infer(
+            "identity", [fp32()], model_version="1", request_id="an id", sequence_id="s", sequence_start=True, priority=2, timeout=7,
+            headers={"x-key": "k"}, parameters={"p": 1.5},
+        )  # fmt: skip
+        [request] = engine.wait_for_open(1)
+    assert (request.model_version, request.id, request.priority, request.timeout_us) == (1, "an id", 2, 7)
+    assert (request.sequence.id, request.sequence.start, request.sequence.end) == ("s", True, False)
+    assert (request.headers, request.parameters) == ({"x-key": "k"}, {"p": 1.5})
+    assert request.received_ns > 0
+    assert not request.accepts_decoupled
+
+
+def test_a_result_shows_the_response(client):
+    result = client.infer("identity", [fp32()], request_id="an id")
+    assert result.get_response() == {
+        "model_name": "identity", "model_version": "1", "id": "an id",
+        "outputs": [{"name": "OUT", "datatype": "FP32", "shape": [2]}],
+    }  # fmt: skip
+    assert result.as_numpy("NONE") is None
+    assert result.get_output("NONE") is None
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "status"),
+    [
+        ("failing", "this model always fails", "INTERNAL"),
+        ("nobody", "Request for unknown model: 'nobody' is not found", "INVALID_ARG"),
+        ("repeat", "model 'repeat' gives any number of answers, this caller takes one", "UNSUPPORTED"),
+    ],
+)
+def test_errors_carry_text_and_status(client, model, text, status):
+    with pytest.raises(InferenceServerException) as raised:
+        client.infer(model, [fp32()])
+    assert (raised.value.message(), raised.value.status()) == (text, status)
+    assert str(raised.value) == f"[{status}] {text}"
+
+
+def test_errors_of_questions_are_the_client_s_exception(client):
+    with pytest.raises(InferenceServerException, match="unknown model"):
+        client.get_model_metadata("nobody")
+    with pytest.raises(InferenceServerException, match="failed to poll"):
+        client.load_model("nobody")
+
+
+@pytest.mark.parametrize("version", ["0", "-1", "one", "1.0"])
+def test_a_version_that_is_no_number_is_refused(client, version):
+    with pytest.raises(InferenceServerException, match="version should be an integral value > 0"):
+        client.infer("identity", [fp32()], model_version=version)
+
+
+def test_a_client_timeout_cancels_the_request(engine, client):
+    with engine.hold(), pytest.raises(InferenceServerException, match="Deadline Exceeded"):
+        client.infer("identity", [fp32()], client_timeout=0.01)
+    assert client.infer("identity", [fp32()], client_timeout=5).as_numpy("OUT") is not None
+    [statistics] = engine.statistics("identity")
+    assert statistics.inference_stats.fail.count == 1
+
+
+def test_an_asynchronous_request_is_awaited_or_cancelled(engine, client):
+    with engine.hold():
+        call, lost = (client.async_infer("identity", [fp32()]) for _ in range(2))
+        with pytest.raises(InferenceServerException, match="failed to obtain"):
+            call.get_result(block=False)
+        lost.cancel()
+        with pytest.raises(InferenceServerException, match="cancelled"):
+            lost.get_result()
+    assert call.get_result(timeout=5).as_numpy("OUT").tolist() == VALUES.tolist()
+
+
+def test_a_callback_gets_result_or_error(client):
+    done = threading.Semaphore(0)
+    called = []
+
+    def callback(result, error):
+        called.append((result, error))
+        done.release()
+
+    client.async_infer("identity", [fp32()], callback)
+    client.async_infer("failing", [fp32()], callback)
+    assert done.acquire(timeout=5)
+    assert done.acquire(timeout=5)
+    (result, no_error), (no_result, error) = called
+    assert (no_error, no_result) == (None, None)
+    assert result.as_numpy("OUT").tolist() == VALUES.tolist()
+    assert error.message() == "this model always fails"
+
+
+def test_a_callback_that_raises_stops_nothing(client, caplog):
+    client.async_infer("identity", [fp32()], lambda result, error: 1 / 0)
+    assert client.infer("identity", [fp32()]).as_numpy("OUT") is not None
+    assert "callback raised" in caplog.text
+
+
+def test_a_stream_gives_every_answer_of_a_decoupled_model(client):
+    answers = Answers()
+    client.start_stream(answers)
+    client.async_stream_infer("repeat", [count(3)], request_id="one")
+    client.stop_stream()
+    assert [result.as_numpy("OUT").tolist() for result, _ in answers.called] == [[0], [1], [2]]
+    assert [result.get_response()["parameters"] for result, _ in answers.called] == [
+        {"triton_final_response": False}
+    ] * 3
+
+
+def test_an_empty_final_answer_comes_when_asked_for(client):
+    answers = Answers()
+    client.start_stream(answers)
+    client.async_stream_infer("repeat", [count(0)], enable_empty_final_response=True)
+    client.stop_stream()
+    [(result, error)] = answers.called
+    assert error is None
+    assert result.get_response()["parameters"] == {"triton_final_response": True}
+
+
+def test_errors_of_a_stream_go_to_the_callback_and_leave_it_open(client):
+    answers = Answers()
+    client.start_stream(answers)
+    client.async_stream_infer("nobody", [count(1)])
+    client.async_stream_infer("failing", [fp32()])
+    client.async_stream_infer("identity", [fp32()])
+    client.stop_stream()
+    assert [error and error.status() for _, error in answers.called] == ["INVALID_ARG", "INTERNAL", None]
+
+
+def test_a_stream_can_be_stopped_by_cancelling(engine, client):
+    answers = Answers()
+    with engine.hold():
+        client.start_stream(answers)
+        client.async_stream_infer("identity", [fp32()])
+        client.stop_stream(cancel_requests=True)
+    assert [error.status() for _, error in answers.called] == ["CANCELLED"]
+
+
+def test_a_client_has_one_stream(client):
+    with pytest.raises(InferenceServerException, match="no stream is open"):
+        client.async_stream_infer("repeat", [count(1)])
+    client.start_stream(Answers())
+    with pytest.raises(InferenceServerException, match="open already"):
+        client.start_stream(Answers())
+
+
+def test_threads_may_share_a_client(client):
+    def call(number):
+        return client.infer("identity", [fp32(VALUES + number)]).as_numpy("OUT").tolist()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(call, range(50))) == [(VALUES + number).tolist() for number in range(50)]

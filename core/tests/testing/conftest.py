@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tritonpy.testing import Witness
+
+Failures = Callable[[type], set[str]]
+
+
+@pytest.fixture
+def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failures:
+    """Run every test of a contract; return the names of those that fail. Nothing is waited for long."""
+    monkeypatch.setattr(Witness, "patience_s", 0.2)
+
+    def run(contract: type) -> set[str]:
+        return {name for name in dir(contract) if name.startswith("test_") and _fails(contract, name, tmp_path)}
+
+    return run
+
+
+def _fails(contract: type, name: str, tmp_path: Path) -> bool:
+    test: Callable[..., Any] = getattr(contract(), name)
+    arguments: dict[str, Path] = {}
+    if "tmp_path" in inspect.signature(test).parameters:
+        arguments["tmp_path"] = tmp_path / contract.__name__ / name
+        arguments["tmp_path"].mkdir(parents=True)
+    try:
+        test(**arguments)
+    except pytest.skip.Exception:
+        return False
+    except Exception:
+        return True
+    return False

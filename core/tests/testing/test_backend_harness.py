@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import numpy as np
+import pytest
+
+from tritonpy import Backend, InvalidArgument, Options
+from tritonpy.testing import BackendHarness, model_config
+
+CONFIG = model_config(
+    'name: "toy" max_batch_size: 4 input { name: "IN" data_type: TYPE_FP32 dims: 2 } parameters { key: "k" value { string_value: "v" } }'
+)
+
+
+class Settings(Options, frozen=True):
+    factor: Annotated[float, msgspec.Meta(description="What to multiply with.")] = 2.0
+
+
+class Recording(Backend):
+    """Keeps what it is asked to do."""
+
+    Options = Settings
+    calls: list[str]
+
+    @classmethod
+    def auto_complete(cls, model):
+        cls.calls = ["auto_complete"]
+        config = type(model.config)()
+        config.CopyFrom(model.config)
+        config.output.add(name="OUT", data_type=11, dims=[2])
+        return config
+
+    @classmethod
+    def load(cls, model):
+        cls.calls.append("load")
+        return "shared"
+
+    def __init__(self, model, instance):
+        super().__init__(model, instance)
+        self.calls.append(f"start {instance.name} with {model.shared}")
+
+    def infer(self, inputs):
+        if inputs["IN"].sum() == 0:
+            raise InvalidArgument("nothing to do")
+        return {"OUT": inputs["IN"] * np.float32(self.model.options.factor)}
+
+    def close(self):
+        self.calls.append("close")
+
+    @classmethod
+    def unload(cls, shared):
+        cls.calls.append(f"unload {shared}")
+
+
+class Refusing(Recording):
+    def __init__(self, model, instance):
+        raise RuntimeError("not today")
+
+
+def test_a_model_lives_from_completion_to_unload(tmp_path):
+    with BackendHarness(Recording, CONFIG, tmp_path) as harness:
+        assert harness.model.path == tmp_path / "1"
+        assert harness.model.output_types == {"OUT": "FP32"}
+        assert harness.model.parameters == {"k": "v"}
+    assert Recording.calls == ["auto_complete", "load", "start toy_0 with shared", "close", "unload shared"]
+
+
+def test_requests_run_as_one_batch(tmp_path):
+    with BackendHarness(Recording, CONFIG, tmp_path, {"factor": 3}) as harness:
+        requests = [harness.request({"IN": np.full((rows, 2), rows, np.float32)}) for rows in (1, 2)]
+        answers = harness.execute(*requests)
+    assert [response.outputs[0].numpy().tolist() for [response] in answers] == [[[3, 3]], [[6, 6], [6, 6]]]
+    assert requests[0].batch is requests[1].batch
+
+
+def test_what_infer_raises_answers_the_batch(tmp_path):
+    with BackendHarness(Recording, CONFIG, tmp_path) as harness:
+        [[response]] = harness.execute(harness.request({"IN": np.zeros((1, 2), np.float32)}))
+    assert isinstance(response.error, InvalidArgument)
+    assert response.error.message == "nothing to do"
+
+
+def test_a_start_that_fails_unloads_what_was_loaded(tmp_path):
+    with pytest.raises(RuntimeError, match="not today"), BackendHarness(Refusing, CONFIG, tmp_path):
+        pass
+    assert Refusing.calls == ["auto_complete", "load", "unload shared"]

@@ -1,0 +1,98 @@
+"""What crosses a process boundary in the toys: length-prefixed MessagePack frames of plain values."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from tritonpy.errors import TritonError, error_of
+from tritonpy.types import Tensor
+
+_LENGTH = struct.Struct("<I")
+_Frame = TypeVar("_Frame")
+
+
+class WireTensor(msgspec.Struct):
+    """A tensor with its bytes."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class WireError(msgspec.Struct):
+    """An error with what a client sees of it."""
+
+    code: int
+    message: str
+
+
+class Channel:
+    """One end of a socket; frames are sent from any thread and received on one."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+
+    def send(self, frame: object) -> bool:
+        """Send a frame; False when the other end is gone."""
+        data = msgspec.msgpack.encode(frame)
+        with self._sending:
+            try:
+                self._connection.sendall(_LENGTH.pack(len(data)) + data)
+            except OSError:
+                return False
+        return True
+
+    def receive(self, kind: type[_Frame]) -> _Frame | None:
+        """Return the next frame; None when the other end is gone."""
+        head = self._read(_LENGTH.size)
+        data = self._read(_LENGTH.unpack(head)[0]) if head else None
+        return msgspec.msgpack.decode(data, type=kind) if data else None
+
+    def close(self) -> None:
+        """Wake whoever receives, at both ends."""
+        try:
+            self._connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other end was faster
+        self._connection.close()
+
+    def _read(self, size: int) -> bytes | None:
+        parts: list[bytes] = []
+        while size:
+            try:
+                part = self._connection.recv(size)
+            except OSError:
+                return None
+            if not part:
+                return None
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+def to_wire(tensors: Iterable[Tensor]) -> list[WireTensor]:
+    """Return `tensors` with their bytes."""
+    return [WireTensor(each.name, each.datatype, each.shape, each.data.tobytes()) for each in tensors]
+
+
+def from_wire(tensors: Iterable[WireTensor]) -> dict[str, Tensor]:
+    """Return the tensors by name."""
+    return {each.name: Tensor.from_buffer(each.name, each.datatype, each.shape, each.data) for each in tensors}
+
+
+def error_to_wire(error: TritonError | None) -> WireError | None:
+    """Return `error` as a plain value."""
+    return None if error is None else WireError(int(error.code), error.message)
+
+
+def error_from_wire(error: WireError | None) -> TritonError | None:
+    """Return the error that crossed."""
+    return None if error is None else error_of(error.code, error.message)

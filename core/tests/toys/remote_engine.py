@@ -1,0 +1,148 @@
+"""An engine in another process, or as far away as a socket reaches."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
+from tritonpy.errors import Unavailable
+from tritonpy.types import InferRequest, InferResponse
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+from .engine_frames import Answer, Ask, Cancel, FromEngine, Infer, Told
+from .frames import Channel, error_from_wire, from_wire, to_wire
+
+
+class RemoteEngine(Engine):
+    """Speaks to an `EngineServer`. `infer` sends and returns; what the other end refuses comes back as an answer."""
+
+    def __init__(self, path: Path) -> None:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(path))
+        self._channel = Channel(connection)
+        self._numbers = itertools.count()
+        self._requests: dict[int, InferRequest] = {}
+        self._asked: dict[int, _Waiting] = {}
+        self._reader = threading.Thread(target=self._read, name="remote-engine")
+        self._reader.start()
+
+    def close(self) -> None:
+        """Hang up; what is open is answered with Unavailable."""
+        self._channel.close()
+        self._reader.join()
+
+    def infer(self, request: InferRequest) -> None:
+        number = next(self._numbers)
+        request.owner = _RemoteOwner(self, number)
+        self._requests[number] = request
+        self._channel.send(
+            Infer(
+                number, request.model_name, request.model_version, request.id, to_wire(request.inputs.values()),
+                None if request.outputs is None else list(request.outputs.values()), dict(request.parameters),
+                request.priority, request.timeout_us, request.deadline_ns, request.sequence,
+                request.accepts_decoupled, request.classifies,
+            )
+        )  # fmt: skip
+
+    def cancel(self, number: int) -> None:
+        """Pass a cancellation on."""
+        self._channel.send(Cancel(number))
+
+    def server_metadata(self) -> ServerMetadata:
+        return self._ask(ServerMetadata, "server_metadata")
+
+    def is_live(self) -> bool:
+        return self._ask(bool, "is_live")
+
+    def is_ready(self) -> bool:
+        return self._ask(bool, "is_ready")
+
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        return self._ask(bool, "is_model_ready", name, version)
+
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        return self._ask(ModelMetadata, "model_metadata", name, version)
+
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        return ModelConfig.FromString(self._ask(bytes, "model_config", name, version))
+
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        return self._ask(list[ModelStatistics], "statistics", name, version)
+
+    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
+        return self._ask(dict[tuple[str, str], ModelGauges], "gauges")
+
+    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
+        return self._ask(list[ModelIndex], "repository_index", ready)
+
+    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        self._ask(None, "load_model", name, config, None if files is None else dict(files))
+
+    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+        self._ask(None, "unload_model", name, unload_dependents)
+
+    def _ask(self, kind: Any, method: str, *arguments: Any) -> Any:
+        number = next(self._numbers)
+        waiting = self._asked[number] = _Waiting()
+        self._channel.send(Ask(number, method, list(arguments)))
+        assert waiting.done.wait(10), f"no answer to {method}"
+        error = error_from_wire(waiting.told.error)
+        if error is not None:
+            raise error
+        return msgspec.msgpack.decode(waiting.told.result, type=kind)
+
+    def _read(self) -> None:
+        while (frame := self._channel.receive(FromEngine)) is not None:
+            if isinstance(frame, Answer):
+                self._answer(frame)
+            else:
+                waiting = self._asked.pop(frame.id)
+                waiting.told = frame
+                waiting.done.set()
+        for request in list(self._requests.values()):
+            request.sink.put(request, InferResponse.failed(request, Unavailable("the engine is gone")))
+
+    def _answer(self, frame: Answer) -> None:
+        request = self._requests[frame.id]
+        if frame.final:
+            del self._requests[frame.id]
+            request.answered = True
+        request.sink.put(
+            request,
+            InferResponse(
+                list(from_wire(frame.outputs).values()), frame.model_name, frame.model_version, frame.request_id,
+                frame.parameters, error_from_wire(frame.error), frame.final, frame.empty,
+            ),
+        )  # fmt: skip
+
+
+class _Waiting:
+    """A question without an answer yet."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.told: Told
+
+
+class _RemoteOwner:
+    """Owns a request here while the model that runs it is elsewhere."""
+
+    def __init__(self, engine: RemoteEngine, number: int) -> None:
+        self._engine = engine
+        self._number = number
+
+    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        raise AssertionError("only the other end answers: this is a bug")
+
+    def reschedule(self, request: InferRequest) -> None:
+        raise AssertionError("only a backend reschedules: this is a bug")
+
+    def cancel(self, request: InferRequest) -> None:
+        self._engine.cancel(self._number)

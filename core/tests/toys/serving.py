@@ -1,0 +1,125 @@
+"""A server of toy plugins: real but for the frontends, which it has none of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tritonpy.api.backend import Backend
+from tritonpy.api.engine import Engine
+from tritonpy.api.rate_limiter import RateLimiter
+from tritonpy.api.scheduler import Scheduler
+from tritonpy.config.server import decode_server_config
+from tritonpy.hookspecs import hookimpl
+from tritonpy.plugins import PluginManager, make_plugin_manager
+from tritonpy.repository import builtin
+from tritonpy.server import Server, build
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+from tritonpy.types import InferRequest, InferResponse, Tensor
+
+SILENT = {"http": False, "grpc": False, "metrics": False}
+
+
+class ToyPlugin:
+    """Registers the classes it is made with."""
+
+    def __init__(
+        self,
+        backends: Mapping[str, type[Backend] | str] | None = None,
+        schedulers: Mapping[str, type[Scheduler] | str] | None = None,
+    ) -> None:
+        self._backends = backends or {}
+        self._schedulers = schedulers or {}
+
+    @hookimpl
+    def tritonpy_backends(self) -> Mapping[str, type[Backend] | str]:
+        return self._backends
+
+    @hookimpl
+    def tritonpy_schedulers(self) -> Mapping[str, type[Scheduler] | str]:
+        return self._schedulers
+
+
+def toy_plugins(*plugins: object) -> PluginManager:
+    """Return a plugin manager with the core's own plugin and `plugins`, and nothing that is installed."""
+    manager = make_plugin_manager(discover=False)
+    manager.register(builtin, "core")
+    for number, plugin in enumerate(plugins):
+        manager.register(plugin, f"toy{number}")
+    manager.check()
+    return manager
+
+
+@contextmanager
+def serving(
+    repository: ModelRepository,
+    plugins: PluginManager,
+    *,
+    limiter: RateLimiter | None = None,
+    **settings: Any,
+) -> Iterator[Server]:
+    """Start a server of `repository` and stop it at the end, without waiting for requests that are open then."""
+    config = decode_server_config(
+        {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
+    )
+    server = build(config, plugins, limiter)
+    with asyncio.Runner() as loop:
+        try:
+            loop.run(server.start())
+            yield server
+        finally:
+            loop.run(server.stop())
+
+
+def config_of(
+    backend: str,
+    *,
+    batch: int = 0,
+    datatype: str = "TYPE_INT32",
+    dims: int = 1,
+    instances: int = 1,
+    more: str = "",
+) -> str:
+    """Return the configuration of a model with one input IN and one output OUT."""
+    return f"""
+        backend: "{backend}"
+        max_batch_size: {batch}
+        input {{ name: "IN" data_type: {datatype} dims: {dims} }}
+        output {{ name: "OUT" data_type: {datatype} dims: {dims} }}
+        instance_group {{ count: {instances} kind: KIND_CPU }}
+        {more}
+    """
+
+
+def ask(
+    engine: Engine, witness: Witness, model: str, value: npt.ArrayLike, **fields: Any
+) -> InferRequest:
+    """Send `value` as INT32 input IN to `model`; `witness` sees the answers."""
+    request = request_of(witness, model, value, **fields)
+    engine.infer(request)
+    return request
+
+
+def request_of(witness: Witness, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
+    """Return a request with `value` as INT32 input IN."""
+    array = np.atleast_1d(np.asarray(value, np.int32))
+    return InferRequest(model, {"IN": Tensor.from_numpy("IN", array)}, witness.sink, **fields)
+
+
+def numbers(responses: list[InferResponse]) -> list[list[int]]:
+    """Return the numbers of OUT of each answer that has data; raises what an answer carries as its error."""
+    found = []
+    for response in responses:
+        if response.error is not None:
+            raise response.error
+        if not response.empty:
+            (out,) = response.outputs
+            found.append(out.numpy().ravel().tolist())
+    return found

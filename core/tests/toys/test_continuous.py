@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tritonpy.api.engine import Engine
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+
+from .continuous import MAX_OPEN, Stepper, countdown
+from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
+
+
+@contextmanager
+def counting(repository: ModelRepository, stepper: Stepper) -> Iterator[Engine]:
+    repository.add("countdown", config_of("countdown"))
+    with serving(repository, toy_plugins(ToyPlugin({"countdown": countdown(stepper)}))) as server:
+        yield server.engine
+
+
+def test_requests_join_between_steps_up_to_max_open(model_repository: ModelRepository) -> None:
+    stepper, witness = Stepper(), Witness()
+    with counting(model_repository, stepper) as engine:
+        requests = [ask(engine, witness, "countdown", [3])]
+        stepper.wait_for([3])
+        requests += [ask(engine, witness, "countdown", [steps]) for steps in (1, 2, 5, 4, 6)]
+        stepper.allow()
+        stepper.wait_for([2, 1, 2, 5])  # four are open, two wait
+        assert engine.gauges()["countdown", "1"].pending == 2
+        stepper.allow()
+        stepper.wait_for([1, 1, 4, 4])  # one is answered, the next one has joined
+        stepper.allow(100)
+        answers = witness.wait(*requests)
+    assert [numbers(each) for each in answers] == [[[steps]] for steps in (3, 1, 2, 5, 4, 6)]
+    assert max(map(len, stepper.steps)) == MAX_OPEN
+    witness.check(*requests)
+
+
+def test_an_answer_makes_room_for_a_request_that_waits(model_repository: ModelRepository) -> None:
+    stepper, witness = Stepper(), Witness()
+    stepper.allow(1000)
+    with counting(model_repository, stepper) as engine:
+        requests = [ask(engine, witness, "countdown", [number % 5 + 1]) for number in range(40)]
+        witness.wait(*requests)
+        assert engine.gauges()["countdown", "1"].pending == 0
+    witness.check(*requests)
+
+
+def test_a_failing_step_fails_the_requests_that_joined_too(model_repository: ModelRepository) -> None:
+    stepper, witness = Stepper(), Witness()
+    with counting(model_repository, stepper) as engine:
+        requests = [ask(engine, witness, "countdown", [20])]
+        stepper.wait_for([20])
+        requests += [ask(engine, witness, "countdown", [steps]) for steps in (5, 13)]
+        stepper.allow(100)
+        first, *joined = witness.wait(*requests)
+        for answers in (first, *joined):
+            with pytest.raises(Exception, match="thirteen steps are too many"):
+                numbers(answers)
+        later = ask(engine, witness, "countdown", [1])
+        assert numbers(*witness.wait(later)) == [[1]]  # the instance lives, and has room
+    witness.check(*requests, later)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy.errors import DecoupledRefused
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+
+from .decoupled import Repeat
+from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
+
+CONFIG = config_of("repeat", more="model_transaction_policy { decoupled: true }")
+PLUGIN = ToyPlugin({"repeat": Repeat})
+
+
+def test_a_decoupled_model_answers_any_number_of_times_after_execute_returned(model_repository: ModelRepository) -> None:
+    model_repository.add("many", CONFIG)
+    witness = Witness()
+    with serving(model_repository, toy_plugins(PLUGIN)) as server:
+        requests = [ask(server.engine, witness, "many", [count], accepts_decoupled=True) for count in (3, 0, 1)]
+        answers = witness.wait(*requests)
+    assert [numbers(each) for each in answers] == [[[0], [1], [2]], [], [[0]]]
+    assert [[response.final for response in each] for each in answers] == [[False] * 3 + [True], [True], [False, True]]
+    witness.check(*requests)
+
+
+def test_a_caller_that_takes_one_answer_is_refused_and_keeps_its_request(model_repository: ModelRepository) -> None:
+    model_repository.add("many", CONFIG)
+    witness = Witness()
+    with serving(model_repository, toy_plugins(PLUGIN)) as server, pytest.raises(DecoupledRefused, match="many"):
+        ask(server.engine, witness, "many", [3])
+    assert witness.requests == []
+
+
+def test_a_request_counts_once_however_many_answers_it_has(model_repository: ModelRepository) -> None:
+    model_repository.add("many", CONFIG)
+    witness = Witness()
+    with serving(model_repository, toy_plugins(PLUGIN)) as server:
+        witness.wait(ask(server.engine, witness, "many", [5], accepts_decoupled=True))
+        (statistics,) = server.engine.statistics("many")
+    assert (statistics.inference_stats.success.count, statistics.execution_count) == (1, 1)

@@ -1,0 +1,95 @@
+"""A backend that runs the user's function in a worker process, from where it may call other models of the server."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.errors import TritonError, Unavailable
+from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
+
+from .frames import Channel, error_from_wire, error_to_wire, from_wire, to_wire
+from .worker_frames import Answer, Call, CallAnswer, Execute, ToServer
+
+
+class InWorker(Backend):
+    """`1/model.py` defines `run(inputs, call)`. `execute` only sends; a thread reads answers and calls."""
+
+    def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+        super().__init__(model, instance)
+        self._numbers = itertools.count()
+        self._open: dict[int, InferRequest] = {}
+        self._alive = True
+        self._guard = threading.Lock()
+        self._sink = CallbackSink(self._called_model_answered)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "toys.worker_main", str(theirs.fileno()), str(model.path / "model.py")],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            )
+        self._channel = Channel(ours)
+        self._reader = threading.Thread(target=self._read, name=f"{instance.name} reader")
+        self._reader.start()
+
+    def execute(self, batch: Batch) -> None:
+        batch.stamp()
+        for request in batch.requests:
+            number = next(self._numbers)
+            with self._guard:
+                alive = self._alive
+                self._open[number] = request
+            sent = alive and self._channel.send(Execute(number, to_wire(request.inputs.values())))
+            if not sent:
+                self._fail_open()
+
+    def close(self) -> None:
+        self._channel.close()
+        self._process.wait()
+        self._reader.join()
+
+    def _read(self) -> None:
+        while (frame := self._channel.receive(ToServer)) is not None:
+            if isinstance(frame, Call):
+                self._call(frame)
+            else:
+                self._answer(frame)
+        self._fail_open()
+
+    def _answer(self, frame: Answer) -> None:
+        with self._guard:
+            request = self._open.pop(frame.id)
+        error = error_from_wire(frame.error)
+        if error is not None:
+            request.respond(InferResponse.failed(request, error))
+            return
+        outputs = list(from_wire(frame.outputs).values())
+        request.respond(InferResponse(outputs, self.model.name, self.model.version, request.id))
+
+    def _call(self, frame: Call) -> None:
+        with self._guard:
+            parent = self._open[frame.execution]
+        child = InferRequest(frame.model, from_wire(frame.inputs), self._sink, parent=parent, tag=frame.id)
+        try:
+            self.model.engine.infer(child)
+        except TritonError as error:
+            self._called_model_answered(child, InferResponse.failed(child, error))
+
+    def _called_model_answered(self, child: InferRequest, response: InferResponse) -> None:
+        self._channel.send(CallAnswer(child.tag, to_wire(response.outputs), error_to_wire(response.error)))
+
+    def _fail_open(self) -> None:
+        with self._guard:
+            self._alive = False
+            requests = list(self._open.values())
+            self._open.clear()
+        for request in requests:
+            error = Unavailable(f"the worker process of model '{self.model.name}' ended")
+            request.respond(InferResponse.failed(request, error))

@@ -1,0 +1,10 @@
+"""`python -m tritonpy` is the command `tritonpy`."""
+
+from __future__ import annotations
+
+import sys
+
+from tritonpy.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import onnxruntime
+import pytest
+from google.protobuf import text_format
+
+from tritonpy import ModelContext, TritonError, Unavailable
+from tritonpy_backend_onnx.options import OnnxOptions
+from tritonpy_backend_onnx.providers import CPU, Device
+from tritonpy_backend_onnx.sessions import Sessions, first_device, model_file, open_session
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+HOST = Device("CPU", 0)
+
+
+@pytest.fixture
+def context(models):
+    def make(text="", options=None, **parameters):
+        parsed = text_format.Parse('name: "m" ' + text, ModelConfig())
+        return ModelContext(
+            name="m", version=1, config=parsed, directory=models.folder, path=models.folder / "1", parameters=parameters,
+            output_types={}, options=options or OnnxOptions(), engine=None,
+            log=logging.LoggerAdapter(logging.getLogger("test")),
+        )  # fmt: skip
+
+    return make
+
+
+def test_a_model_is_found_as_a_file_and_inside_a_folder_of_that_name(tmp_path):
+    (tmp_path / "model.onnx").mkdir()
+    (tmp_path / "model.onnx" / "model.onnx").touch()
+    (tmp_path / "other.onnx").touch()
+    assert model_file(tmp_path, "", "m") == tmp_path / "model.onnx" / "model.onnx"
+    assert model_file(tmp_path, "other.onnx", "m") == tmp_path / "other.onnx"
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(Unavailable) as caught:
+        model_file(tmp_path, "", "m")
+    assert caught.value.message == f"unable to find '{tmp_path}/model.onnx' for model instance 'm'"
+
+
+@pytest.mark.parametrize(
+    ("groups", "device"),
+    [
+        ("", HOST),
+        ("instance_group { kind: KIND_CPU }", HOST),
+        ("instance_group { kind: KIND_CPU } instance_group { kind: KIND_GPU gpus: 2 }", Device("GPU", 2)),
+        ("instance_group { kind: KIND_GPU }", Device("GPU", 0)),
+    ],
+)
+def test_a_signature_is_read_on_a_gpu_where_any_group_names_one(groups, device):
+    assert first_device(text_format.Parse(groups, ModelConfig())) == device
+
+
+def test_settings_reach_the_session(models, context):
+    models.add_sub()
+    opened = open_session(
+        context(
+            "optimization { graph { level: 2 } }",
+            intra_op_thread_count="1", inter_op_thread_count="2", execution_mode="1", enable_mem_arena="0",
+            enable_mem_pattern="0", **{"memory.enable_memory_arena_shrinkage": "cpu:0"},
+        ),
+        [(CPU, {})],
+    )  # fmt: skip
+    options = opened.session.get_session_options()
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 2)
+    assert (options.enable_cpu_mem_arena, options.enable_mem_pattern) == (False, False)
+    assert options.execution_mode.name == "ORT_PARALLEL"
+    assert options.graph_optimization_level.name == "ORT_DISABLE_ALL"
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+    assert opened.run_options.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0"
+
+
+def test_without_run_entries_there_are_no_run_options(models, context):
+    models.add_sub()
+    assert open_session(context(), [(CPU, {})]).run_options is None
+
+
+def test_a_file_that_is_no_model_fails_with_the_text_of_onnxruntime(models, context):
+    models.add_sub().write_bytes(b"not a model")
+    with pytest.raises(TritonError) as caught:
+        Sessions(context()).acquire(HOST)
+    assert (
+        caught.value.message == f"onnx runtime error 7: Load model from {models.path} failed:Protobuf parsing failed."
+    )
+
+
+def test_a_truncated_model_fails_the_load(models, context):
+    path = models.add_sub()
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(TritonError, match=r"^onnx runtime error "):
+        Sessions(context()).acquire(HOST)
+
+
+def test_a_missing_operator_library_fails_the_load_by_name(models, context):
+    models.add_sub()
+    with pytest.raises(TritonError, match=r"^onnx runtime error .*nowhere\.so"):
+        Sessions(context('model_operations { op_library_filename: "nowhere.so" }')).acquire(HOST)
+
+
+def test_a_gpu_without_its_provider_fails_the_load_with_what_to_install(models, context):
+    models.add_sub()
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this ONNX Runtime has the CUDA provider")
+    with pytest.raises(Unavailable, match=r"CUDAExecutionProvider.*pip install 'tritonpy-backend-onnx\[gpu\]'"):
+        Sessions(context()).acquire(Device("GPU", 0))
+
+
+def test_a_provider_that_does_not_start_fails_the_load(models, context, monkeypatch):
+    models.add_sub()
+
+    class WithoutDriver:
+        """ONNX Runtime for GPUs where CUDA cannot start: it warns in its log and goes on without."""
+
+        def __getattr__(self, name):
+            return getattr(onnxruntime, name)
+
+        def get_available_providers(self):
+            return ["CUDAExecutionProvider", CPU]
+
+        def preload_dlls(self):
+            pass
+
+        def InferenceSession(self, path, options, providers, enable_fallback):
+            return onnxruntime.InferenceSession(path, options, providers=[CPU], enable_fallback=enable_fallback)
+
+    monkeypatch.setattr("tritonpy_backend_onnx.sessions.runtime", lambda _options: WithoutDriver())
+    with pytest.raises(Unavailable, match="CUDAExecutionProvider, which is installed and did not start"):
+        Sessions(context()).acquire(Device("GPU", 0))
+
+
+def test_all_instances_of_a_device_share_one_session(models, context):
+    models.add_sub()
+    sessions = Sessions(context())
+    barrier = threading.Barrier(4)
+
+    def acquire(_number):
+        barrier.wait()
+        return sessions.acquire(HOST).session
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len({id(session) for session in pool.map(acquire, range(4))}) == 1
+
+
+def test_the_session_that_told_the_signature_serves_an_instance(models, context):
+    models.add_sub()
+    sessions = Sessions(context())
+    signature = sessions.describe(HOST)
+    assert sessions.acquire(HOST).signature is signature
+
+
+def test_sessions_that_cannot_be_shared_are_one_per_instance(models, context, monkeypatch):
+    models.add_sub()
+    monkeypatch.setattr("tritonpy_backend_onnx.sessions.shares_session", lambda _providers: False)
+    sessions = Sessions(context())
+    signature = sessions.describe(HOST)
+    first, second = sessions.acquire(HOST), sessions.acquire(HOST)
+    assert first.signature is signature
+    assert first.session is not second.session
+
+
+def test_after_close_a_session_is_opened_anew(models, context):
+    models.add_sub()
+    sessions = Sessions(context())
+    before = sessions.acquire(HOST)
+    sessions.close()
+    assert sessions.acquire(HOST) is not before

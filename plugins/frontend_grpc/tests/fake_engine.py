@@ -1,0 +1,151 @@
+"""An engine whose models do what a test needs, and a server on a free port for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+
+from tritonpy import (
+    BatchStatistics,
+    DecoupledRefused,
+    Duration,
+    Engine,
+    FrontendContext,
+    InferRequest,
+    InferResponse,
+    InferStatistics,
+    Internal,
+    InvalidArgument,
+    MemoryUsage,
+    ModelGauges,
+    ModelIndex,
+    ModelMetadata,
+    ModelStatistics,
+    ResponseStatistics,
+    ServerMetadata,
+    Tensor,
+    TensorMetadata,
+    Unavailable,
+)
+from tritonpy_frontend_grpc.frontend import GrpcFrontend, GrpcOptions
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+PATIENCE_S = 20
+
+
+class FakeEngine(Engine):
+    """Models: "identity" echoes at once, "later" and "decoupled" wait in `held`, "failing" answers an error, "broken" is a bug."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.exiting = False
+        self.held: list[InferRequest] = []
+        self.calls: list[tuple[Any, ...]] = []
+
+    def infer(self, request: InferRequest) -> None:
+        model = request.model_name
+        if model == "identity":
+            request.respond(echo(request))
+        elif model == "failing":
+            request.respond(InferResponse.failed(request, Internal("the model failed")))
+        elif model == "broken":
+            raise ZeroDivisionError("a secret")
+        elif model == "decoupled" and not request.accepts_decoupled:
+            raise DecoupledRefused("any number of answers")
+        elif model in ("later", "decoupled"):
+            self.held.append(request)
+        else:
+            raise InvalidArgument(f"Request for unknown model: '{model}' is not found")
+
+    def server_metadata(self) -> ServerMetadata:
+        return ServerMetadata("triton", "2.0", ["classification", "sequence"])
+
+    def is_live(self) -> bool:
+        return True
+
+    def is_ready(self) -> bool:
+        if self.exiting:
+            raise Unavailable("Server exiting")
+        return self.ready
+
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        self.calls.append(("is_model_ready", name, version))
+        if name != "identity":
+            raise InvalidArgument(f"Request for unknown model: '{name}' is not found")
+        return version in (-1, 1)
+
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        tensor = TensorMetadata("X", "FP32", [-1, 4])
+        return ModelMetadata(name, ["1", "3"], "onnxruntime_onnx", [tensor], [tensor, TensorMetadata("Y", "BYTES", [])])
+
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        return ModelConfig(name=name, max_batch_size=8, backend="onnxruntime")
+
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        self.calls.append(("statistics", name, version))
+        one, inference = Duration(1, 2), InferStatistics(*(Duration(count, 2**40) for count in range(8)))
+        answers = {"0": ResponseStatistics(one, one, one, one, one, one)}
+        batches, memory = [BatchStatistics(4, one, one, one)], [MemoryUsage("GPU", 1, 2**33)]
+        return [ModelStatistics(name, "1", 1_700_000_000_000, 9, 3, inference, answers, batches, memory)]
+
+    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
+        return {}
+
+    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
+        loaded = ModelIndex("identity", "1", "READY", "")
+        return [loaded] if ready else [loaded, ModelIndex("never")]
+
+    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        self.calls.append(("load_model", name, config, files))
+        if name == "bad":
+            raise Internal("failed to load 'bad', " + "because " * 2000)
+
+    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+        self.calls.append(("unload_model", name, unload_dependents))
+
+
+def echo(request: InferRequest, *, final: bool = True) -> InferResponse:
+    """Answer with the inputs as outputs."""
+    tensors = [Tensor(item.name, item.datatype, item.shape, item.data) for item in request.inputs.values()]
+    return InferResponse(tensors, request.model_name, 1, request.id, final=final)
+
+
+def number(request: InferRequest, value: int, *, final: bool = False) -> InferResponse:
+    """Answer with one number."""
+    tensor = Tensor.from_numpy("OUT", np.array([value], np.int32))
+    return InferResponse([tensor], request.model_name, 1, request.id, final=final)
+
+
+@asynccontextmanager
+async def serving(engine: Engine, **options: Any) -> AsyncIterator[GrpcFrontend]:
+    """Run the frontend on the running event loop."""
+    context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.grpc"))
+    frontend = GrpcFrontend(GrpcOptions(port=0, **options), context)
+    await frontend.start(engine)
+    try:
+        yield frontend
+    finally:
+        await frontend.stop()
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Return once `condition()` is true."""
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until, "it never came"
+        await asyncio.sleep(0.001)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run an asynchronous test."""
+
+    async def bounded() -> None:
+        await asyncio.wait_for(scenario(), 2 * PATIENCE_S)
+
+    asyncio.run(bounded())

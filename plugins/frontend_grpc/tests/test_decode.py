@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import tritonclient.grpc as client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+from tritonclient.grpc._utils import _get_inference_request
+
+from tritonpy import DTYPES, CallbackSink, InvalidArgument, NotFound, OutputSpec, SequenceInfo, TritonError, datatype_of
+from tritonpy_frontend_grpc.decode import decode_request
+from tritonpy_frontend_grpc.message import parse_message
+from tritonpy_protos.grpc_service_pb2 import InferParameter, InferTensorContents, ModelInferRequest
+
+SINK = CallbackSink(print)
+Input = ModelInferRequest.InferInputTensor
+Output = ModelInferRequest.InferRequestedOutputTensor
+REGION = {
+    "shared_memory_region": InferParameter(string_param="r"),
+    "shared_memory_byte_size": InferParameter(int64_param=4),
+}
+
+
+def decode(**fields):
+    return decode_request(ModelInferRequest(model_name="m", **fields), SINK)
+
+
+def from_client(inputs, outputs=None, **given):
+    arguments = {
+        "model_name": "m", "model_version": "", "request_id": "", "sequence_id": 0, "sequence_start": False,
+        "sequence_end": False, "priority": 0, "timeout": None, "parameters": None,
+    }  # fmt: skip
+    built = _get_inference_request(inputs=inputs, outputs=outputs, **(arguments | given))
+    return decode_request(ModelInferRequest.FromString(built.SerializeToString()), SINK)
+
+
+dtypes = [dtype for name, dtype in DTYPES.items() if name not in ("BYTES", "BF16")]
+arrays = st.sampled_from(dtypes).flatmap(
+    lambda dtype: st_numpy.arrays(dtype, st_numpy.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(arrays, min_size=1, max_size=3))
+def test_what_the_client_builds_comes_out_as_it_went_in(given_arrays):
+    inputs = [
+        client.InferInput(f"X{at}", list(array.shape), datatype_of(array.dtype)).set_data_from_numpy(array)
+        for at, array in enumerate(given_arrays)
+    ]
+    request = from_client(inputs)
+    assert list(request.inputs) == [f"X{at}" for at in range(len(given_arrays))]
+    for array, tensor in zip(given_arrays, request.inputs.values(), strict=True):
+        assert tensor.shape == array.shape
+        assert tensor.datatype == datatype_of(array.dtype)
+        assert tensor.data.tobytes() == array.tobytes()
+
+
+@given(st.lists(st.binary(max_size=10), min_size=1, max_size=4))
+def test_strings_of_the_client_come_out_as_they_went_in(elements):
+    array = np.empty(len(elements), np.object_)
+    array[:] = elements
+    request = from_client([client.InferInput("X", [len(elements)], "BYTES").set_data_from_numpy(array)])
+    assert request.inputs["X"].strings() == elements
+
+
+def test_what_the_client_says_besides_comes_along():
+    tensor = client.InferInput("X", [1], "INT8").set_data_from_numpy(np.zeros(1, np.int8))
+    outputs = [client.InferRequestedOutput("A"), client.InferRequestedOutput("B", class_count=3)]
+    request = from_client(
+        [tensor], outputs, model_version="3", request_id="abc", sequence_id=9, sequence_end=True, priority=2,
+        timeout=77, parameters={"mine": 1.5},
+    )  # fmt: skip
+    assert (request.model_name, request.model_version, request.id) == ("m", 3, "abc")
+    assert request.outputs == {"A": OutputSpec("A"), "B": OutputSpec("B", classification=3)}
+    assert request.classifies
+    assert request.sequence == SequenceInfo(9, end=True)
+    assert (request.priority, request.timeout_us, request.parameters) == (2, 77, {"mine": 1.5})
+    assert request.received_ns > 0
+    assert not request.accepts_decoupled
+
+
+def test_no_outputs_means_all_of_them():
+    assert decode().outputs is None
+    assert not decode().classifies
+
+
+def test_a_tensor_is_a_view_on_what_arrived():
+    request = decode(inputs=[Input(name="X", datatype="INT32", shape=[1])], raw_input_contents=[b"1234"])
+    assert not request.inputs["X"].data.flags.owndata
+
+
+def test_typed_contents_are_taken():
+    contents = InferTensorContents(fp32_contents=[1.5, 2.5])
+    request = decode(inputs=[Input(name="X", datatype="FP32", shape=[2], contents=contents)])
+    assert request.inputs["X"].data.tolist() == [1.5, 2.5]
+
+
+def test_empty_typed_contents_are_no_elements():
+    request = decode(inputs=[Input(name="X", datatype="FP32", shape=[0], contents=InferTensorContents())])
+    assert request.inputs["X"].data.shape == (0,)
+
+
+@pytest.mark.parametrize("shape", [[3], [-1], [-1, -1], [-2, -1], [2**62, 2**62], [0, 2**62, 2**62]])
+def test_a_shape_that_does_not_fit_is_left_to_validation(shape):
+    raw = b"12345678" if 0 not in shape else b""
+    tensor = decode(inputs=[Input(name="X", datatype="INT32", shape=shape)], raw_input_contents=[raw]).inputs["X"]
+    assert tensor.shape == tuple(shape)
+    assert tensor.data.dtype == np.uint8
+
+
+def test_an_unknown_data_type_is_left_to_validation():
+    tensor = decode(inputs=[Input(name="X", datatype="FP31", shape=[1])], raw_input_contents=[b"12"]).inputs["X"]
+    assert (tensor.datatype, tensor.nbytes) == ("<invalid>", 2)
+
+
+CONTENTS = InferTensorContents(int_contents=[1])
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"inputs": [Input(name="X")]}, "unable to find data for input tensor 'X' for model 'm' in request."),
+        ({"inputs": [Input(name="X", datatype="INT8"), Input(name="Y")], "raw_input_contents": [b""]},
+         "unable to find data for input tensor 'Y' for model 'm' in request."),
+        ({"inputs": [Input(name="X", contents=CONTENTS)], "raw_input_contents": [b"1"]},
+         "contents field must not be specified when using raw_input_contents for 'X' for model 'm'"),
+        ({"inputs": [Input(name="X", parameters=REGION, contents=CONTENTS)]},
+         "unexpected 'content' provided when using shared memory for input tensor 'X' for model 'm'"),
+        ({"id": "7", "inputs": [Input(name="X", datatype="INT8")] * 2, "raw_input_contents": [b"", b""]},
+         "[request id: 7] input 'X' already exists in request"),
+        ({"outputs": [Output(name="A")] * 2}, "[request id: <id_unknown>] output 'A' already exists in request"),
+        ({"outputs": [Output(name="A", parameters={"classification": InferParameter(string_param="1")})]},
+         "invalid value type for 'classification' parameter, expected int64_param"),
+        ({"outputs": [Output(name="A", parameters={"classification": InferParameter(int64_param=0)})]},
+         "invalid value for 'classification' parameter, expected >= 0"),
+        ({"outputs": [Output(name="A", parameters={"classification": InferParameter(int64_param=1), **REGION})]},
+         "output can't set both 'shared_memory_region' and 'classification'"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_refused_in_tritons_words(fields, text):
+    with pytest.raises(InvalidArgument) as refusal:
+        decode(**fields)
+    assert refusal.value.message == text
+
+
+@pytest.mark.parametrize(
+    "fields", [{"inputs": [Input(name="X", parameters=REGION)]}, {"outputs": [Output(name="A", parameters=REGION)]}]
+)
+def test_a_region_that_is_not_there_is_not_found(fields):
+    with pytest.raises(NotFound, match=r"^Unable to find shared memory region: 'r'$"):
+        decode(**fields)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_request_or_a_refusal(raw):
+    with suppress(TritonError):
+        assert decode_request(parse_message(ModelInferRequest, raw), SINK).inputs is not None

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import logging
+import socket
+
+import msgspec
+import numpy as np
+import pytest
+import tritonclient.grpc as client
+
+import tritonpy_frontend_grpc
+from tritonpy import FrontendContext, StartupError
+from tritonpy.testing import FrontendContract
+from tritonpy_frontend_grpc.frontend import GrpcFrontend, GrpcOptions
+
+from .fake_engine import FakeEngine, run, serving
+
+
+class TestGrpcFrontend(FrontendContract):
+    plugin_class = GrpcFrontend
+    plugin = tritonpy_frontend_grpc
+    name = "grpc"
+
+    def call(self, address):
+        data = np.arange(4, dtype=np.float32).reshape(1, 4)
+        with client.InferenceServerClient(address) as connection:
+            metadata = connection.get_model_metadata("identity")
+            given, wanted = metadata.inputs[0].name, metadata.outputs[0].name
+            result = connection.infer("identity", [client.InferInput(given, [1, 4], "FP32").set_data_from_numpy(data)])
+        np.testing.assert_array_equal(result.as_numpy(wanted), data)
+
+
+def test_the_port_is_tritons_where_none_is_given():
+    assert GrpcOptions().port == 8001
+
+
+def test_a_wrong_option_is_refused():
+    with pytest.raises(msgspec.ValidationError, match="prot"):
+        msgspec.convert({"prot": 1}, GrpcOptions)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"port": 70000}, GrpcOptions)
+
+
+def test_its_own_host_wins():
+    async def scenario():
+        frontend = GrpcFrontend(GrpcOptions(port=0, host="::1"), FrontendContext("192.0.2.1", logging.getLogger()))
+        await frontend.start(FakeEngine())
+        assert frontend.address().startswith("[::1]:")
+        await frontend.stop()
+
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    run(scenario)
+
+
+def test_a_port_is_shared_only_where_that_is_wanted():
+    async def scenario():
+        async with serving(FakeEngine(), reuse_port=True) as first:
+            port = int(first.address().rpartition(":")[2])
+            for reuse in (True, False):
+                options = GrpcOptions(port=port, reuse_port=reuse)
+                other = GrpcFrontend(options, FrontendContext("127.0.0.1", logging.getLogger()))
+                if reuse:
+                    await other.start(FakeEngine())
+                    assert other.address() == first.address()
+                else:
+                    with pytest.raises(StartupError, match=f"cannot listen on 127.0.0.1:{port}"):
+                        await other.start(FakeEngine())
+                await other.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_an_address_that_is_not_here_is_named_with_the_reason_and_nothing_else_is_printed(reuse, capfd):
+    async def scenario():
+        frontend = GrpcFrontend(GrpcOptions(reuse_port=reuse), FrontendContext("192.0.2.1", logging.getLogger()))
+        with pytest.raises(StartupError, match=r"cannot listen on 192.0.2.1:8001: Cannot assign requested address"):
+            await frontend.start(FakeEngine())
+        await frontend.stop()
+
+    run(scenario)
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc as sync_client
+import tritonclient.grpc.aio as aio_client
+from tritonclient.utils import InferenceServerException
+
+from .fake_engine import FakeEngine, eventually, number, run, serving
+
+
+def numbers(count=4, name="X"):
+    data = np.arange(count, dtype=np.int32)
+    return [sync_client.InferInput(name, [count], "INT32").set_data_from_numpy(data)]
+
+
+def with_sync_client(use, engine=None):
+    """Run `use(client)` in a thread against a live server."""
+
+    def in_thread(address):
+        with sync_client.InferenceServerClient(address) as client:
+            use(client)
+
+    async def scenario():
+        async with serving(engine or FakeEngine()) as frontend:
+            await asyncio.to_thread(in_thread, frontend.address())
+
+    run(scenario)
+
+
+def with_aio_client(use, engine=None):
+    """Run `use(client, frontend)` on the loop of a live server."""
+
+    async def scenario():
+        async with (
+            serving(engine or FakeEngine()) as frontend,
+            aio_client.InferenceServerClient(frontend.address()) as client,
+        ):
+            await use(client, frontend)
+
+    run(scenario)
+
+
+def test_the_client_reads_health_metadata_configuration_and_statistics():
+    def use(client):
+        assert client.is_server_live()
+        assert client.is_server_ready()
+        assert client.is_model_ready("identity")
+        assert not client.is_model_ready("identity", "2")
+        assert client.get_server_metadata().extensions == ["classification", "sequence"]
+        assert client.get_model_metadata("identity").inputs[0].shape == [-1, 4]
+        assert client.get_model_config("identity").config.backend == "onnxruntime"
+        assert client.get_inference_statistics("identity").model_stats[0].inference_count == 9
+
+    with_sync_client(use)
+
+
+def test_the_client_manages_the_repository():
+    engine = FakeEngine()
+
+    def use(client):
+        assert [line.name for line in client.get_model_repository_index().models] == ["identity", "never"]
+        client.load_model("identity", config="{}", files={"file:1/model.onnx": b"\x00"})
+        client.unload_model("identity", unload_dependents=True)
+
+    with_sync_client(use, engine)
+    assert engine.calls == [
+        ("load_model", "identity", "{}", {"file:1/model.onnx": b"\x00"}),
+        ("unload_model", "identity", True),
+    ]
+
+
+def test_the_asyncio_client_does_the_same():
+    async def use(client, _frontend):
+        assert await client.is_server_live()
+        assert await client.is_server_ready()
+        assert await client.is_model_ready("identity")
+        assert (await client.get_server_metadata()).name == "triton"
+        assert (await client.get_model_metadata("identity")).platform == "onnxruntime_onnx"
+        assert (await client.get_model_config("identity")).config.max_batch_size == 8
+        assert (await client.get_inference_statistics()).model_stats[0].execution_count == 3
+        assert len((await client.get_model_repository_index()).models) == 2
+        await client.load_model("identity")
+        await client.unload_model("identity")
+
+    with_aio_client(use)
+
+
+def test_inference_brings_back_what_the_model_gave():
+    def use(client):
+        result = client.infer("identity", numbers(), request_id="7")
+        assert result.as_numpy("X").tolist() == [0, 1, 2, 3]
+        assert result.get_response().id == "7"
+
+    with_sync_client(use)
+
+
+def test_a_message_of_many_megabytes_passes_both_ways():
+    def use(client):
+        data = np.random.default_rng(0).random(2**22, np.float32)
+        given = sync_client.InferInput("X", [data.size], "FP32").set_data_from_numpy(data)
+        np.testing.assert_array_equal(client.infer("identity", [given]).as_numpy("X"), data)
+
+    with_sync_client(use)
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "text"),
+    [
+        ("failing", "StatusCode.INTERNAL", "the model failed"),
+        ("unknown", "StatusCode.INVALID_ARGUMENT", "Request for unknown model: 'unknown' is not found"),
+        ("decoupled", "StatusCode.UNIMPLEMENTED", "ModelInfer RPC doesn't support models with decoupled transaction policy"),
+    ],
+)  # fmt: skip
+def test_errors_have_tritons_status_and_text(model, status, text):
+    def use(client):
+        with pytest.raises(InferenceServerException) as error:
+            client.infer(model, numbers())
+        assert (error.value.status(), error.value.message()) == (status, text)
+
+    with_sync_client(use)
+
+
+def test_a_bug_is_logged_and_keeps_its_secrets(caplog):
+    def use(client):
+        with pytest.raises(InferenceServerException, match="under incident") as error:
+            client.infer("broken", numbers())
+        assert error.value.status() == "StatusCode.INTERNAL"
+        assert "secret" not in error.value.message()
+        incident = error.value.message().split()[-1]
+        assert [record for record in caplog.records if incident in record.getMessage() and record.exc_info]
+
+    with caplog.at_level(logging.ERROR):
+        with_sync_client(use)
+
+
+def test_a_very_long_error_arrives_shortened():
+    def use(client):
+        with pytest.raises(InferenceServerException, match="failed to load 'bad', because") as error:
+            client.load_model("bad")
+        assert error.value.message().endswith(" ...")
+
+    with_sync_client(use)
+
+
+def test_what_comes_with_later_work_is_unimplemented():
+    def use(client):
+        for call in (client.get_system_shared_memory_status, client.get_trace_settings, client.get_log_settings):
+            with pytest.raises(InferenceServerException) as error:
+                call()
+            assert error.value.status() == "StatusCode.UNIMPLEMENTED"
+
+    with_sync_client(use)
+
+
+def test_a_client_that_cancels_cancels_its_request():
+    engine = FakeEngine()
+
+    async def use(client, frontend):
+        call = asyncio.create_task(client.infer("later", numbers()))
+        await eventually(lambda: engine.held)
+        call.cancel()
+        await eventually(lambda: engine.held[0].cancelled)
+        engine.held[0].respond(number(engine.held[0], 1, final=True))  # too late, and nobody minds
+        await frontend.drain()
+
+    with_aio_client(use, engine)
+
+
+def test_a_deadline_that_passes_cancels_the_request():
+    engine = FakeEngine()
+
+    async def use(client, _frontend):
+        with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
+            await client.infer("later", numbers(), client_timeout=0.05)
+        await eventually(lambda: engine.held and engine.held[0].cancelled)
+
+    with_aio_client(use, engine)
+
+
+def test_a_draining_server_answers_what_it_has_and_refuses_more():
+    engine = FakeEngine()
+
+    async def use(client, frontend):
+        live = asyncio.create_task(client.infer("later", numbers()))
+        await eventually(lambda: engine.held)
+        draining = asyncio.create_task(frontend.drain())
+        await asyncio.sleep(0)
+        with pytest.raises(InferenceServerException) as error:
+            await client.infer("identity", numbers())
+        assert error.value.status() == "StatusCode.UNAVAILABLE"
+        assert error.value.message() == "GRPC server is shutting down and has stopped accepting new requests."
+        assert not draining.done()
+        assert await client.is_server_live()
+        engine.held[0].respond(number(engine.held[0], 5, final=True))
+        await draining
+        await frontend.stop()
+        assert (await live).as_numpy("OUT").tolist() == [5]
+
+    with_aio_client(use, engine)
+
+
+@pytest.mark.parametrize("method", ["ModelInfer", "ModelMetadata"])
+def test_bytes_that_are_no_message_are_an_invalid_argument(method):
+    async def scenario():
+        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+            with pytest.raises(
+                grpc.aio.AioRpcError, match=f"2 bytes are not a message inference.{method}Request"
+            ) as error:
+                await channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(b"\xff\xff")
+            assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    run(scenario)

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import grpc
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy import Code
+from tritonpy_frontend_grpc.status import STATUS, status_text
+
+NAMES = {Code.INVALID_ARG: "INVALID_ARGUMENT", Code.UNSUPPORTED: "UNIMPLEMENTED"}
+
+
+def test_every_code_has_the_number_of_its_status():
+    numbers = {status.name: status.value[0] for status in grpc.StatusCode}
+    assert {code: numbers[NAMES.get(code, code.name)] for code in Code} == STATUS
+
+
+@given(st.text(max_size=300))
+def test_a_text_of_ordinary_length_is_left_alone(text):
+    assert status_text(text) == text
+
+
+@given(st.text(min_size=1, max_size=5))
+def test_a_long_text_is_cut_to_what_clients_accept(repeated):
+    text = repeated * 7000
+    short = status_text(text)
+    printable = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+    assert len(quote(short, safe=printable)) <= 6 * 1024 + len(" ...")
+    assert short.endswith(" ...")
+    assert text.startswith(short.removesuffix(" ..."))

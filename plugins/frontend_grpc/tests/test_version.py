@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy import InvalidArgument
+from tritonpy_frontend_grpc.version import parse_version
+
+
+def test_no_text_leaves_the_choice_to_the_server():
+    assert parse_version("") == -1
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_number_is_taken(number):
+    assert parse_version(str(number)) == number
+
+
+@pytest.mark.parametrize("text", ["one", "1.5", "1_0", "²", " ", "-", "9" * 40])
+def test_other_text_is_refused_in_tritons_words(text):
+    with pytest.raises(InvalidArgument) as refusal:
+        parse_version(text)
+    assert refusal.value.message == (
+        f"failed to get model version from specified version string '{text}' (details: stol), "
+        "version should be an integral value > 0"
+    )
+
+
+def test_a_negative_number_is_refused_in_tritons_words():
+    with pytest.raises(
+        InvalidArgument, match=r"^invalid model version specified '-3' , version should be an integral value > 0$"
+    ):
+        parse_version("-3")
+
+
+@given(st.text())
+def test_any_text_gives_a_version_or_a_refusal(text):
+    with suppress(InvalidArgument):
+        assert parse_version(text) >= -1

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import json
+
+from tritonpy import Code
+from tritonpy_frontend_http.errors import STATUS, error_body
+
+
+def test_every_code_has_its_status():
+    expected = {"INTERNAL": 500, "NOT_FOUND": 404, "UNAVAILABLE": 503, "UNSUPPORTED": 501}
+    assert {code: STATUS[code] for code in Code} == {code: expected.get(code.name, 400) for code in Code}
+
+
+def test_a_body_is_compact_json():
+    assert error_body('say "no"') == b'{"error":"say \\"no\\""}'
+
+
+def test_text_that_utf8_cannot_carry_is_replaced():
+    assert json.loads(error_body("a\ud800b")) == {"error": "a?b"}

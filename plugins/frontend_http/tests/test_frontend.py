@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tritonpy import StartupError
+
+BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
+SECONDS = 30
+
+CLIENT = """
+import sys
+import numpy as np
+import tritonclient.http as http
+with http.InferenceServerClient(sys.argv[1]) as client:
+    assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("echo")
+    assert client.get_server_metadata()["name"] == "triton"
+    assert client.get_model_metadata("echo")["name"] == "echo"
+    assert client.get_model_config("echo")["name"] == "echo"
+    assert client.get_inference_statistics("echo")["model_stats"][0]["name"] == "echo"
+    assert client.get_model_repository_index()[0]["state"] == "READY"
+    client.load_model("echo", config="{}", files={"file:1/model.onnx": b"abc"})
+    client.unload_model("echo", unload_dependents=True)
+    for array, datatype in (
+        (np.arange(6, dtype=np.float32).reshape(2, 3), "FP32"),
+        (np.array([[b"a", b""]], np.object_), "BYTES"),
+        (np.ones(3, np.float16), "FP16"),
+        (np.empty((0, 2), np.int64), "INT64"),
+    ):
+        for binary in (True, False):
+            if datatype == "FP16" and not binary:
+                continue
+            for packing in (None, "gzip", "deflate"):
+                given = http.InferInput("X", list(array.shape), datatype)
+                given.set_data_from_numpy(array, binary_data=binary)
+                wanted = [http.InferRequestedOutput("X", binary_data=binary)]
+                result = client.infer(
+                    "echo", [given], outputs=wanted, request_id="7",
+                    request_compression_algorithm=packing, response_compression_algorithm=packing,
+                )
+                assert result.get_response()["id"] == "7"
+                found = result.as_numpy("X")
+                if datatype == "BYTES" and not binary:
+                    found = np.array([[item.encode() for item in found.ravel()]], np.object_)
+                np.testing.assert_array_equal(found, array)
+            np.testing.assert_array_equal(client.infer("echo", [given]).as_numpy("X"), array)
+print("served")
+"""
+
+
+def test_the_real_client_works_for_every_method(server):
+    command = [sys.executable, "-W", "ignore", "-c", CLIENT, server.frontend.address()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == ("served\n", "")
+
+
+def test_port_0_picks_a_free_port_and_tells_it(server):
+    host, _, port = server.frontend.address().rpartition(":")
+    assert host == "127.0.0.1"
+    assert int(port) > 0
+
+
+def test_a_port_in_use_is_named(server, start_server):
+    with pytest.raises(StartupError, match=rf"cannot listen for HTTP on 127.0.0.1:{server.port}: Address already in use"):
+        start_server(port=server.port)
+
+
+def test_an_address_of_another_machine_is_named(start_server):
+    with pytest.raises(StartupError, match=r"cannot listen for HTTP on 192.0.2.1:0"):
+        start_server(host="192.0.2.1")
+
+
+def test_a_shared_port_is_shared(start_server):
+    first = start_server(reuse_port=True)
+    second = start_server(reuse_port=True, port=first.port)
+    assert first.frontend.address() == second.frontend.address()
+
+
+def test_its_own_host_wins(start_server):
+    assert start_server(host="localhost").frontend.address().startswith("localhost:")
+
+
+def test_signal_handlers_are_left_alone(server):
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_draining_finishes_live_requests_and_refuses_new_ones(server, engine):
+    engine.hold = True
+    live, idle = server.connect(), [server.connect(), server.connect()]
+    for other in idle:
+        other.request("GET", "/v2")
+        other.getresponse().read()
+    live.request("POST", "/v2/models/echo/infer", BODY)
+    assert engine.arrived.wait(SECONDS)
+    drained = threading.Event()
+
+    async def drain():
+        await server.frontend.drain()
+        drained.set()
+
+    server.loop.call_soon_threadsafe(lambda: server.loop.create_task(drain()))
+    server.run(_soon())
+    for other, method, path in zip(idle, ("POST", "GET"), ("/v2/models/echo/infer", "/v2"), strict=True):
+        other.request(method, path, BODY)
+        reply = other.getresponse()
+        assert reply.status == 503
+        assert json.loads(reply.read())["error"].startswith("Server is stopping")
+    with pytest.raises(OSError, match=r"refused|reset"):
+        socket.create_connection(("127.0.0.1", server.port), SECONDS)
+    assert not drained.is_set()
+    server.loop.call_soon_threadsafe(engine.release)
+    assert live.getresponse().status == 200
+    assert drained.wait(SECONDS)
+    for connection in (live, *idle):
+        connection.close()
+
+
+async def _soon():
+    """Take one turn of the loop."""
+
+
+def test_stopping_closes_connections_and_cancels_what_is_open(engine, start_server):
+    engine.hold = True
+    server = start_server()
+    live = server.connect()
+    live.request("POST", "/v2/models/echo/infer", BODY)
+    assert engine.arrived.wait(SECONDS)
+    server.run(server.frontend.stop())
+    with pytest.raises((ConnectionError, OSError)):
+        live.getresponse()
+    assert engine.requests[0].cancelled
+    live.close()
+
+
+def test_stop_without_start_does_nothing(server):
+    server.run(server.frontend.stop())
+    server.run(server.frontend.stop())
+    server.run(server.frontend.drain())

@@ -1,0 +1,163 @@
+"""Calls through the whole frontend, the fake engine at the other end."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import zlib
+
+import numpy as np
+import pytest
+
+from tritonpy import InferResponse, Internal, InvalidArgument, Tensor, Unavailable
+from tritonpy_frontend_http.infer_calls import model_version
+
+X = {"name": "X", "datatype": "FP32", "shape": [3], "data": [1, 2, 3]}
+BODY = {"inputs": [X]}
+ECHOED = {"name": "X", "datatype": "FP32", "shape": [3], "data": [1.0, 2.0, 3.0]}
+
+
+def test_json_in_and_out(server):
+    reply = server.infer({**BODY, "id": "q"})
+    assert reply.status == 200
+    assert reply.headers == {"content-type": "application/json", "content-length": str(len(reply.body))}
+    assert reply.json == {"id": "q", "model_name": "echo", "model_version": "1", "outputs": [ECHOED]}
+
+
+def test_the_version_comes_from_the_path(server, engine):
+    assert server.call("POST", "/v2/models/echo/versions/7/infer", BODY).status == 200
+    assert engine.requests[-1].model_version == 7
+    reply = server.call("POST", "/v2/models/echo/versions/99999999999999999999/infer", BODY)
+    assert (reply.status, reply.error) == (
+        400,
+        ("failed to get model version from specified version string '99999999999999999999' (details: stol), "
+        "version should be an integral value > 0"),
+    )
+
+
+def test_versions_in_paths():
+    assert [model_version(text) for text in ("", "0", "12")] == [-1, 0, 12]
+
+
+def test_binary_in_and_out(server):
+    array = np.arange(3, dtype=np.float32)
+    header = {
+        "inputs": [{"name": "X", "datatype": "FP32", "shape": [3], "parameters": {"binary_data_size": 12}}],
+        "outputs": [{"name": "X", "parameters": {"binary_data": True}}],
+    }
+    raw = json.dumps(header).encode()
+    reply = server.infer(raw + array.tobytes(), {"Inference-Header-Content-Length": str(len(raw))})
+    size = int(reply.headers["inference-header-content-length"])
+    assert json.loads(reply.body[:size])["outputs"][0]["parameters"] == {"binary_data_size": 12}
+    assert reply.body[size:] == array.tobytes()
+
+
+def test_a_raw_binary_request(server):
+    array = np.arange(5, dtype=np.float32)
+    reply = server.infer(array.tobytes(), {"Inference-Header-Content-Length": "0"})
+    size = int(reply.headers["inference-header-content-length"])
+    assert json.loads(reply.body[:size])["outputs"][0]["shape"] == [5]
+    assert reply.body[size:] == array.tobytes()
+
+
+@pytest.mark.parametrize("size", [3, 30_000])
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+def test_compression_both_ways(server, size, encoding, pack):
+    values = np.random.default_rng(1).random(size)
+    body = json.dumps({"inputs": [{**X, "datatype": "FP64", "shape": [size], "data": values.tolist()}]}).encode()
+    reply = server.infer(pack(body), {"Content-Encoding": encoding, "Accept-Encoding": encoding})
+    assert reply.headers["content-encoding"] == encoding
+    unpacked = json.loads(zlib.decompress(reply.body, wbits=47))
+    assert unpacked["outputs"][0]["data"] == values.tolist()
+
+
+def test_compressed_garbage_is_refused(server):
+    for body in (b"garbage", b"garbage" * 10_000):
+        reply = server.infer(body, {"Content-Encoding": "gzip"})
+        assert reply.status == 400
+        assert reply.error.startswith("failed to decompress the request body")
+
+
+def test_an_unknown_compression_names_the_known_ones(server):
+    reply = server.infer(BODY, {"Content-Encoding": "br"})
+    assert (reply.status, reply.error) == (501, "Unsupported compression type")
+    assert reply.headers["accept-encoding"] == "gzip, deflate"
+
+
+def test_the_error_of_the_lookup_comes_before_that_of_the_body(server):
+    for body in (b"{", BODY):
+        reply = server.infer(body, model="nope")
+        assert (reply.status, reply.error) == (404, "Request for unknown model: 'nope' is not found")
+        reply = server.infer(body, model="decoupled")
+        text = "HTTP end point doesn't support models with decoupled transaction policy"
+        assert (reply.status, reply.error) == (501, text)
+
+
+def test_errors_of_the_engine_keep_code_and_text(server, engine):
+    engine.error = Unavailable("queue is full")
+    assert (server.infer(BODY).status, server.infer(BODY).error) == (503, "queue is full")
+
+
+def test_errors_of_the_model_keep_code_and_text(server, engine):
+    engine.answer = lambda request: [InferResponse.failed(request, InvalidArgument("bad model"))]
+    assert (server.infer(BODY).status, server.infer(BODY).error) == (400, "bad model")
+
+
+def test_outputs_that_json_cannot_carry_are_an_error(server, engine):
+    half = Tensor.from_numpy("X", np.zeros(1, np.float16))
+    engine.answer = lambda request: [InferResponse([half], "echo", 1)]
+    reply = server.infer(BODY)
+    assert reply.status == 400
+    assert reply.error.startswith("sending FP16 data via JSON is not supported")
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_any_other_number_of_answers_than_one_is_an_error(server, engine, count):
+    def answer(request):
+        part = engine.echo(request)[0]
+        part.final = False
+        return [part] * count + [InferResponse((), final=True, empty=True)]
+
+    engine.answer = answer
+    reply = server.infer(BODY)
+    assert (reply.status, reply.error) == (500, f"expected a single response, got {count}")
+
+
+def test_an_answer_and_a_separate_end_are_one_answer(server, engine):
+    def answer(request):
+        part = engine.echo(request)[0]
+        part.final = False
+        return [part, InferResponse((), final=True, empty=True)]
+
+    engine.answer = answer
+    assert server.infer(BODY).json["outputs"] == [ECHOED]
+
+
+def test_the_unexpected_is_logged_and_answered_with_an_incident(server, engine, caplog):
+    def broken(request):
+        return [InferResponse([None], "echo", 1)]
+
+    engine.answer = broken
+    for error in (None, RuntimeError("secret")):
+        engine.error = error
+        with caplog.at_level(logging.ERROR):
+            reply = server.infer(BODY)
+        assert reply.status == 500
+        assert "secret" not in reply.error
+        incident = reply.error.split("incident ")[1].split()[0]
+        assert any(incident in record.getMessage() and record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"hello", b'{"inputs":[{"name"', b'{"id":"\xff","inputs":[]}', b"[" * 10_000, b'{"inputs":' + b"[" * 5000 + b"]" * 5000 + b"}"],
+)
+def test_garbage_is_refused_and_the_server_goes_on(server, body):
+    assert server.infer(body).status == 400
+    assert server.infer(BODY).status == 200
+
+
+def test_an_internal_error_is_500(server, engine):
+    engine.error = Internal("broken")
+    assert server.infer(BODY).status == 500

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tritonpy_frontend_http import tritonpy_frontends
+
+
+def test_discovery_loads_no_web_framework():
+    code = "import sys, tritonpy_frontend_http; print({'litestar', 'uvicorn', 'httptools'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
+
+
+def test_the_frontend_is_registered_by_name():
+    assert tritonpy_frontends() == {"http": "tritonpy_frontend_http.frontend:HttpFrontend"}

@@ -1,0 +1,163 @@
+"""What happens on a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+
+import numpy as np
+
+BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
+SECONDS = 30
+
+
+def request(body=BODY, headers="", path="/v2/models/echo/infer", version="1.1"):
+    head = f"POST {path} HTTP/{version}\r\nhost: x\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
+    return head.encode() + body
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.port), SECONDS)
+
+
+def read_reply(stream, method="POST"):
+    """Read one response off a socket that goes on."""
+    response = http.client.HTTPResponse(stream, method=method)
+    response.begin()
+    body = response.read()
+    response.close()
+    return response.status, body, response
+
+
+def wait_until(condition, server):
+    async def poll():
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    server.run(poll())
+
+
+def test_a_connection_serves_many_requests_of_both_kinds(server):
+    connection = server.connect()
+    for _ in range(3):
+        connection.request("POST", "/v2/models/echo/infer?x=1", BODY)
+        assert json.loads(connection.getresponse().read())["model_name"] == "echo"
+        connection.request("GET", "/v2")
+        assert json.loads(connection.getresponse().read())["name"] == "triton"
+    connection.close()
+
+
+def test_pipelined_requests_are_answered_in_order(server, engine):
+    engine.hold = True
+    with connect(server) as stream:
+        other = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n"
+        stream.sendall(request() + other + request())
+        assert engine.arrived.wait(SECONDS)
+        engine.hold = False
+        server.loop.call_soon_threadsafe(engine.release)
+        file = stream.makefile("rb")
+
+        class Shared:
+            def makefile(self, mode):
+                return _Unclosed(file)
+
+        names = [sorted(json.loads(read_reply(Shared())[1]))[0] for _ in range(3)]
+        file.close()
+        assert names == ["model_name", "extensions", "model_name"]
+
+
+class _Unclosed:
+    """Keeps http.client from closing the stream after the first response."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def close(self):
+        pass
+
+
+def test_a_body_in_many_pieces_is_put_together(server):
+    array = np.random.default_rng(2).random(300_000)
+    header = {
+        "inputs": [{"name": "X", "datatype": "FP64", "shape": [300_000], "parameters": {"binary_data_size": array.nbytes}}],
+        "parameters": {"binary_data_output": True},
+    }
+    raw = json.dumps(header).encode()
+    reply = server.infer(raw + array.tobytes(), {"Inference-Header-Content-Length": str(len(raw))})
+    assert reply.body[int(reply.headers["inference-header-content-length"]) :] == array.tobytes()
+
+
+def test_a_chunked_body_is_read(server):
+    connection = server.connect()
+    connection.request("POST", "/v2/models/echo/infer", iter([BODY[:5], BODY[5:]]), encode_chunked=True)
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_too_many_chunks_end_the_connection(server):
+    with connect(server) as stream:
+        stream.sendall(b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        stream.sendall(b"1\r\nx\r\n" * 65_537)
+        status, body, response = read_reply(stream)
+        assert status == 400
+        assert json.loads(body)["error"].startswith("Chunked request body exceeds maximum of 65536 non-empty chunks.")
+        assert response.getheader("connection") == "close"
+        assert stream.recv(1) == b""
+
+
+def test_a_client_that_asks_first_is_told_to_continue(server):
+    with connect(server) as stream:
+        head, _, body = request(headers="expect: 100-continue\r\n").partition(b"\r\n\r\n")
+        stream.sendall(head + b"\r\n\r\n")
+        assert stream.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        stream.sendall(body)
+        assert read_reply(stream)[0] == 200
+
+
+def test_a_connection_is_closed_where_the_client_says_so(server):
+    for options in ({"headers": "connection: close\r\n"}, {"version": "1.0"}):
+        with connect(server) as stream:
+            stream.sendall(request(**options))
+            status, _, response = read_reply(stream)
+            assert (status, response.getheader("connection")) == (200, "close")
+            assert stream.recv(1) == b""
+
+
+def test_a_client_that_goes_away_cancels_its_request(server, engine):
+    engine.hold = True
+    with connect(server) as stream:
+        stream.sendall(request())
+        assert engine.arrived.wait(SECONDS)
+    wait_until(lambda: engine.requests[0].cancelled, server)
+    server.loop.call_soon_threadsafe(engine.release)  # the late answer meets a closed connection
+    engine.hold = False
+    assert server.infer(BODY).status == 200
+
+
+def test_a_client_that_goes_away_in_its_body_leaves_nothing(server, engine):
+    with connect(server) as stream:
+        stream.sendall(request()[:-5])
+    assert server.infer(BODY).status == 200
+    assert len(engine.requests) == 1
+
+
+def test_what_is_not_http_is_refused(server):
+    with connect(server) as stream:
+        stream.sendall(b"garbage\r\n\r\n")
+        assert read_reply(stream)[0] == 400
+    assert server.infer(BODY).status == 200
+
+
+def test_no_delay_is_set_on_connections(server):
+    connection = server.connect()
+    connection.request("GET", "/v2")
+    connection.getresponse().read()
+    (live,) = server.frontend._server.server_state.connections
+    accepted = live.transport.get_extra_info("socket")
+    assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    connection.close()

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from tritonpy import Unavailable
+
+EVERY_GET = [
+    "/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/echo", "/v2/models/echo/versions/1", "/v2/models/echo/ready",
+    "/v2/models/echo/versions/1/ready", "/v2/models/echo/config", "/v2/models/echo/versions/1/config", "/v2/models/echo/stats",
+    "/v2/models/echo/versions/1/stats", "/v2/models/stats",
+]  # fmt: skip
+EVERY_POST = [
+    "/v2/models/echo/infer", "/v2/models/echo/versions/1/infer", "/v2/repository/index", "/v2/repository/r/index",
+    "/v2/repository/models/echo/load", "/v2/repository/models/echo/unload", "/v2/repository/r/models/echo/load",
+]  # fmt: skip
+UNKNOWN = [
+    "/", "/v1", "/v2/", "/v2/x", "/v2/health", "/v2/models", "/v2/models/", "/v2/models/echo/x", "/v2/models/echo/versions",
+    "/v2/models/echo/versions/x", "/v2/models/echo/versions/1x/ready", "/v2/models/echo/versions/x/config", "/v2/repository",
+    "/v2/repository/models/echo", "/v2/models/echo/generate",
+]  # fmt: skip
+
+
+def test_every_get_route_answers(server):
+    for path in EVERY_GET:
+        assert server.call("GET", path).status == 200, path
+
+
+def test_other_methods_are_not_allowed(server):
+    for method, paths in (("POST", EVERY_GET), ("DELETE", EVERY_GET), ("GET", EVERY_POST), ("PUT", EVERY_POST)):
+        for path in paths:
+            reply = server.call(method, path)
+            assert (reply.status, reply.body) == (405, b'{"error":"Method Not Allowed"}'), (method, path)
+    assert server.call("HEAD", "/v2").status == 405
+
+
+def test_unknown_paths_are_not_found(server):
+    for path in UNKNOWN:
+        for method in ("GET", "POST"):
+            reply = server.call(method, path)
+            assert (reply.status, reply.body) == (404, b'{"error":"Not Found"}'), (method, path)
+
+
+def test_health_has_no_body(server, engine):
+    reply = server.call("GET", "/v2/health/ready")
+    assert (reply.status, reply.body, reply.headers["content-length"]) == (200, b"", "0")
+    engine.ready = False
+    assert (server.call("GET", "/v2/health/ready").status, server.call("GET", "/v2/health/live").status) == (400, 200)
+
+
+def test_a_server_that_cannot_say_is_unavailable(server, engine):
+    def unavailable():
+        raise Unavailable("Server not ready")
+
+    engine.is_ready = unavailable
+    reply = server.call("GET", "/v2/health/ready")
+    assert (reply.status, reply.error) == (503, "Server not ready")
+
+
+def test_metadata(server):
+    assert server.call("GET", "/v2").body == b'{"name":"triton","version":"1.2.3","extensions":["classification"]}'
+    assert server.call("GET", "/v2/models/echo").body == (
+        b'{"name":"echo","versions":["1"],"platform":"fake","inputs":[{"name":"X","datatype":"FP32","shape":[-1]}],'
+        b'"outputs":[{"name":"X","datatype":"FP32","shape":[-1]}]}'
+    )
+
+
+def test_a_model_that_does_not_serve(server):
+    reply = server.call("GET", "/v2/models/echo/versions/3/ready")
+    assert (reply.status, reply.error) == (400, "Model version not ready")
+    reply = server.call("GET", "/v2/models/nope/config")
+    assert (reply.status, reply.error) == (404, "Request for unknown model: 'nope' is not found")
+
+
+def test_a_version_beyond_measure(server):
+    reply = server.call("GET", "/v2/models/echo/versions/99999999999999999999")
+    assert reply.status == 400
+    assert reply.error.startswith("failed to get model version from specified version string '99999999999999999999'")
+
+
+def test_escaped_names_are_unescaped(server):
+    assert server.call("GET", "/v2/models/%65cho/ready").status == 200
+
+
+def test_config_and_statistics(server):
+    assert server.call("GET", "/v2/models/echo/config").json["input"][0]["data_type"] == "TYPE_FP32"
+    for path in ("/v2/models/echo/stats", "/v2/models/stats"):
+        (stats,) = server.call("GET", path).json["model_stats"]
+        assert list(stats) == [
+            "name", "version", "last_inference", "inference_count", "execution_count", "inference_stats",
+            "response_stats", "batch_stats", "memory_usage",
+        ]  # fmt: skip
+        assert stats["inference_stats"]["cache_hit"] == {"count": 0, "ns": 0}
+
+
+def test_the_repository_index(server):
+    whole = [{"name": "echo", "version": "1", "state": "READY"}, {"name": "never"}]
+    assert server.call("POST", "/v2/repository/index").json == whole
+    assert server.call("POST", "/v2/repository/any/index", {}).json == whole
+    assert server.call("POST", "/v2/repository/index", []).json == whole
+    assert server.call("POST", "/v2/repository/index", {"ready": True}).json == whole[:1]
+    reply = server.call("POST", "/v2/repository/index", {"ready": "x"})
+    assert (reply.status, reply.error) == (400, "Invalid value for 'ready': expected a boolean")
+    reply = server.call("POST", "/v2/repository/index", b"{")
+    assert reply.error == "failed to parse the request JSON buffer: Missing a name for object member. at 1"
+
+
+def test_load_passes_configuration_and_files(server, engine):
+    content = bytes(range(256)) * 50_000  # beyond Litestar's own limit of 10 MB
+    parameters = {"config": "{}", "file:1/model.onnx": base64.b64encode(content).decode()}
+    reply = server.call("POST", "/v2/repository/models/echo/load", {"parameters": parameters})
+    assert (reply.status, reply.body) == (200, b"")
+    assert engine.loads == [("echo", "{}", {"file:1/model.onnx": content})]
+    assert server.call("POST", "/v2/repository/models/echo/load").status == 200
+    assert engine.loads[-1] == ("echo", None, None)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "text"),
+    [
+        ({"config": 1}, 500, "attempt to access JSON non-string as string"),
+        ({"foo": "1"}, 500, "unexpected error on creating Triton parameter"),
+        ([], 500, "attempt to get members for non-object"),
+        ({"file:1/x": "###"}, 400, "the content of 'file:1/x' is not valid base64"),
+    ],
+)
+def test_bad_parameters_of_a_load(server, engine, parameters, status, text):
+    reply = server.call("POST", "/v2/repository/models/echo/load", {"parameters": parameters})
+    assert reply.status == status
+    assert reply.error.startswith(text)
+    assert engine.loads == []
+
+
+def test_unload(server, engine):
+    path = "/v2/repository/models/echo/unload"
+    for body in (None, {}, {"parameters": {"unload_dependents": True}}):
+        assert server.call("POST", path, body).status == 200
+    assert engine.loads == [("echo", False), ("echo", False), ("echo", True)]
+    reply = server.call("POST", path, {"parameters": {"unload_dependents": "1"}})
+    text = "Unable to parse 'unload_dependents': attempt to access JSON non-boolean as boolean"
+    assert (reply.status, reply.error) == (500, text)
+
+
+def test_a_named_repository_is_not_supported(server):
+    for action in ("load", "unload"):
+        reply = server.call("POST", f"/v2/repository/r/models/echo/{action}")
+        assert (reply.status, reply.error) == (501, "'repository_name' specification is not supported")
+
+
+def test_json_bodies_are_limited(start_server):
+    server = start_server(max_input_size=10)
+    reply = server.call("POST", "/v2/repository/index", b'{"x":12345}')
+    assert (reply.status, reply.error) == (
+        400,
+        ("request JSON size of 11 bytes exceeds the maximum allowed input size of 10 bytes. "
+        "Use --http-max-input-size to increase the limit."),
+    )
+
+
+def test_the_unexpected_is_logged_and_answered_with_an_incident(server, engine, caplog):
+    def broken():
+        raise RuntimeError("secret")
+
+    engine.server_metadata = broken
+    reply = server.call("GET", "/v2")
+    assert reply.status == 500
+    incident = reply.error.split("incident ")[1].split()[0]
+    assert "secret" not in reply.error
+    assert any(incident in record.getMessage() and record.exc_info for record in caplog.records)
+
+
+def test_openapi_describes_the_routes(server):
+    paths = server.call("GET", "/schema/openapi.json").json["paths"]
+    assert set(paths) >= {"/v2", "/v2/models/{model}/config", "/v2/repository/index", "/v2/repository/models/{model}/load"}

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tritonpy_metrics_prometheus.application import MetricsApplication
+
+
+def ask(path, method="GET"):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    with ThreadPoolExecutor(1) as collecting:
+        application = MetricsApplication(CollectorRegistry(), collecting)
+        asyncio.run(application({"type": "http", "path": path, "method": method}, None, send))
+    start, body = sent
+    return start["status"], dict(start["headers"]), body["body"]
+
+
+def test_metrics_are_plain_text():
+    assert ask("/metrics") == (200, {b"content-type": b"text/plain; charset=utf-8", b"content-length": b"0"}, b"")
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics/", "/metric", "/v2"])
+def test_other_paths_are_not_found(path):
+    status, headers, body = ask(path)
+    assert (status, headers[b"content-type"], body) == (404, b"application/json", b'{"error":"Not Found"}')
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD"])
+def test_other_methods_are_not_allowed(method):
+    status, headers, body = ask("/metrics", method)
+    assert (status, headers[b"allow"], body) == (405, b"GET", b'{"error":"Method Not Allowed"}')

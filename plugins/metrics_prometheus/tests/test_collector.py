@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tritonpy_metrics_prometheus.collector import EngineCollector
+from tritonpy_metrics_prometheus.exposition import text_format
+
+# What Triton 2.51 prints of a model on a machine without a GPU: type and names of labels by family, in its order.
+LABELS = ("model", "version")
+TRITON_FAMILIES = {
+    "nv_inference_request_success": ("counter", LABELS),
+    "nv_inference_request_failure": ("counter", ("model", "reason", "version")),
+    "nv_inference_count": ("counter", LABELS),
+    "nv_inference_exec_count": ("counter", LABELS),
+    "nv_inference_request_duration_us": ("counter", LABELS),
+    "nv_inference_queue_duration_us": ("counter", LABELS),
+    "nv_inference_compute_input_duration_us": ("counter", LABELS),
+    "nv_inference_compute_infer_duration_us": ("counter", LABELS),
+    "nv_inference_compute_output_duration_us": ("counter", LABELS),
+    "nv_inference_pending_request_count": ("gauge", LABELS),
+    "nv_model_load_duration_secs": ("gauge", LABELS),  # in later versions than 2.51
+}
+
+
+def lines(engine, **options):
+    text = text_format(EngineCollector(engine, **options).collect()).decode()
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_families_are_triton_s_in_name_type_labels_and_order(engine):
+    engine.add()
+    families = list(EngineCollector(engine).collect())
+    found = {family.name: (family.type, tuple(sorted(family.samples[0].labels))) for family in families}
+    assert list(found.items()) == list(TRITON_FAMILIES.items())
+    for family in families:
+        assert {sample.name for sample in family.samples} == {family.name}
+
+
+def test_every_number_is_read_from_the_engine(engine):
+    engine.add()
+    assert lines(engine) == [
+        'nv_inference_request_success{model="addsub",version="1"} 3',
+        'nv_inference_request_failure{model="addsub",reason="REJECTED",version="1"} 1',
+        'nv_inference_request_failure{model="addsub",reason="CANCELED",version="1"} 0',
+        'nv_inference_request_failure{model="addsub",reason="BACKEND",version="1"} 1',
+        'nv_inference_request_failure{model="addsub",reason="OTHER",version="1"} 0',
+        'nv_inference_count{model="addsub",version="1"} 6',
+        'nv_inference_exec_count{model="addsub",version="1"} 2',
+        'nv_inference_request_duration_us{model="addsub",version="1"} 66299',
+        'nv_inference_queue_duration_us{model="addsub",version="1"} 167',
+        'nv_inference_compute_input_duration_us{model="addsub",version="1"} 161',
+        'nv_inference_compute_infer_duration_us{model="addsub",version="1"} 65828',
+        'nv_inference_compute_output_duration_us{model="addsub",version="1"} 136',
+        'nv_inference_pending_request_count{model="addsub",version="1"} 4',
+        'nv_model_load_duration_secs{model="addsub",version="1"} 0.25',
+    ]
+
+
+def test_metric_tags_become_labels_with_an_underscore(engine):
+    engine.add(tags={"owner": 'te"am'})
+    assert r'nv_inference_count{_owner="te\"am",model="addsub",version="1"} 6' in lines(engine)
+
+
+def test_every_version_has_its_own_samples(engine):
+    engine.add()
+    engine.add(version="2")
+    assert [line for line in lines(engine) if line.startswith("nv_inference_count")] == [
+        'nv_inference_count{model="addsub",version="1"} 6',
+        'nv_inference_count{model="addsub",version="2"} 6',
+    ]
+
+
+def test_a_model_that_is_unloaded_meanwhile_is_left_out(engine):
+    engine.add()
+    engine.add("gone")
+    del engine.extras["gone", "1"]
+    assert not [line for line in lines(engine) if "gone" in line]
+
+
+def test_without_models_there_are_no_families(engine):
+    assert lines(engine) == []
+
+
+def test_without_latency_counters_the_other_counters_stand_still(engine):
+    engine.add()
+    found = lines(engine, counter_latencies=False)
+    assert 'nv_inference_request_success{model="addsub",version="1"} 0' in found
+    assert 'nv_inference_request_failure{model="addsub",reason="BACKEND",version="1"} 0' in found
+    assert 'nv_inference_count{model="addsub",version="1"} 0' in found
+    assert 'nv_inference_pending_request_count{model="addsub",version="1"} 4' in found
+    assert not [line for line in found if "_us{" in line]
+
+
+def test_a_prometheus_parser_reads_it(engine):
+    engine.add(tags={"owner": 'te"am\\ of\nfive'})
+    text = text_format(EngineCollector(engine).collect()).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert list(families) == list(TRITON_FAMILIES)
+    assert families["nv_inference_count"].samples[0].labels["_owner"] == 'te"am\\ of\nfive'

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from http.client import HTTPConnection
+
+import pytest
+
+import tritonpy_metrics_prometheus
+from tritonpy import FrontendContext, StartupError
+from tritonpy.testing import FrontendContract
+from tritonpy_metrics_prometheus.cpu import PROC
+from tritonpy_metrics_prometheus.frontend import MetricsFrontend
+from tritonpy_metrics_prometheus.options import MetricsOptions
+
+
+class TestContract(FrontendContract):
+    plugin_class = MetricsFrontend
+    plugin = tritonpy_metrics_prometheus
+    name = "metrics"
+
+
+@asynccontextmanager
+async def listening(engine, **options):
+    frontend = MetricsFrontend(
+        MetricsOptions(port=0, **options), FrontendContext("127.0.0.1", logging.getLogger("test"))
+    )
+    await frontend.start(engine)
+    try:
+        yield frontend
+    finally:
+        await frontend.stop()
+
+
+def scrape(address, method="GET", path="/metrics"):
+    connection = HTTPConnection(address, timeout=5)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_a_scrape_shows_what_is_true_now(engine):
+    async def scenario():
+        async with listening(engine, cpu=False) as frontend:
+            before = await asyncio.to_thread(scrape, frontend.address())
+            engine.add()
+            engine.numbers[0].inference_count = 7
+            return before, await asyncio.to_thread(scrape, frontend.address())
+
+    (status, before), (_, after) = asyncio.run(scenario())
+    assert (status, before) == (200, "")
+    assert 'nv_inference_count{model="addsub",version="1"} 7\n' in after
+    assert "nv_cpu" not in after
+
+
+def test_scrapes_at_the_same_time_are_all_answered(engine):
+    engine.add()
+
+    async def scenario():
+        async with listening(engine) as frontend:
+            scrapes = [asyncio.to_thread(scrape, frontend.address()) for _ in range(20)]
+            return await asyncio.gather(*scrapes)
+
+    answers = asyncio.run(scenario())
+    assert {status for status, _ in answers} == {200}
+    assert all('nv_inference_exec_count{model="addsub",version="1"} 2\n' in text for _, text in answers)
+
+
+def test_the_event_loop_goes_on_while_a_scrape_collects(engine):
+    collecting, go_on = threading.Event(), threading.Event()
+
+    def slow_gauges():
+        collecting.set()
+        assert go_on.wait(5)
+        return {}
+
+    engine.gauges = slow_gauges
+
+    async def scenario():
+        async with listening(engine, cpu=False) as frontend:
+            waiting = asyncio.create_task(asyncio.to_thread(scrape, frontend.address()))
+            await asyncio.to_thread(collecting.wait, 5)
+            missing = await asyncio.to_thread(scrape, frontend.address(), "GET", "/other")
+            go_on.set()
+            return missing, await waiting
+
+    assert asyncio.run(scenario()) == ((404, '{"error":"Not Found"}'), (200, ""))
+
+
+def test_a_scrape_does_not_wait_for_the_loop_s_busy_threads(engine):
+    go_on = threading.Event()
+
+    async def scenario():
+        async with listening(engine, cpu=False) as frontend:
+            busy = [asyncio.to_thread(go_on.wait, 5) for _ in range(64)]
+            waiting = asyncio.gather(*busy)
+            with ThreadPoolExecutor(1) as own:
+                answer = await asyncio.get_running_loop().run_in_executor(own, scrape, frontend.address())
+            go_on.set()
+            await waiting
+            return answer
+
+    assert asyncio.run(scenario()) == (200, "")
+
+
+def test_another_method_is_refused_over_the_wire(engine):
+    async def scenario():
+        async with listening(engine) as frontend:
+            return await asyncio.to_thread(scrape, frontend.address(), "POST")
+
+    assert asyncio.run(scenario()) == (405, '{"error":"Method Not Allowed"}')
+
+
+@pytest.mark.skipif(not (PROC / "stat").exists(), reason="only Linux has /proc")
+def test_the_machine_s_cpu_and_memory_are_shown(engine):
+    async def scenario():
+        async with listening(engine) as frontend:
+            return await asyncio.to_thread(scrape, frontend.address())
+
+    _, text = asyncio.run(scenario())
+    values = dict(line.split() for line in text.splitlines() if not line.startswith("#"))
+    assert list(values) == ["nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes"]
+    assert 0 <= float(values["nv_cpu_utilization"]) <= 1
+    assert 0 < int(values["nv_cpu_memory_used_bytes"]) <= int(values["nv_cpu_memory_total_bytes"])
+
+
+def test_its_own_host_comes_before_the_server_s(engine):
+    async def scenario():
+        async with listening(engine, host="127.0.0.2") as frontend:
+            return frontend.address()
+
+    assert asyncio.run(scenario()).startswith("127.0.0.2:")
+
+
+def test_a_host_that_is_not_this_machine_s_is_named(engine):
+    async def scenario():
+        async with listening(engine, host="192.0.2.1"):
+            pass
+
+    with pytest.raises(StartupError, match=r"cannot listen on 192\.0\.2\.1:0: "):
+        asyncio.run(scenario())
+
+
+def test_an_ipv6_address_is_bracketed(engine):
+    async def scenario():
+        async with listening(engine, host="::1") as frontend:
+            return frontend.address(), await asyncio.to_thread(scrape, frontend.address())
+
+    address, (status, _) = asyncio.run(scenario())
+    assert address.startswith("[::1]:")
+    assert status == 200
