@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-class Pending(msgspec.Struct, gc=False):
+class Pending(msgspec.Struct):
     """What a policy sees of a queue: the requests at its head that may share a batch, in their order.
 
     `sizes[i]` is the batch size of `requests[i]`, `rows` their sum: never more than the model's maximum. `oldest_ns` is when

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tritonpy import (
     DecoupledRefused,
@@ -32,6 +33,10 @@ from tritonpy import (
 )
 from tritonpy_frontend_http.frontend import HttpFrontend, HttpOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
+
+# A loaded machine is slow, not wrong.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 class FakeEngine(Engine):
