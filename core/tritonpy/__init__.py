@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from tritonpy.api.authenticator import Authenticator, Principal, Verb
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run, Wait
@@ -30,7 +32,6 @@ from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.clock import now_ns
-from tritonpy.config.config_dict import config_to_dict
 from tritonpy.config.server.byte_size import ByteSize
 from tritonpy.errors import (
     AlreadyExists,
@@ -52,6 +53,7 @@ from tritonpy.errors import (
 )
 from tritonpy.gather import gather, scatter
 from tritonpy.hookspecs import hookimpl
+from tritonpy.incidents import incident
 from tritonpy.types import (
     CPU,
     DATATYPE_OF_NUMBER,
@@ -75,6 +77,9 @@ from tritonpy.types import (
     encode_strings,
     string_offsets,
 )
+
+if TYPE_CHECKING:
+    from tritonpy.config.config_dict import config_to_dict
 
 __version__ = SERVER_VERSION
 
@@ -162,7 +167,17 @@ __all__ = [
     "error_of",
     "gather",
     "hookimpl",
+    "incident",
     "now_ns",
     "scatter",
     "string_offsets",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It needs protobuf, which a command that serves nothing should not wait for.
+    if name == "config_to_dict":
+        from tritonpy.config.config_dict import config_to_dict
+
+        return config_to_dict
+    raise AttributeError(f"module 'tritonpy' has no attribute '{name}'")

@@ -22,3 +22,8 @@ def settle_interpreter() -> None:
     """Take what start-up made out of the garbage collector's sight: it lives as long as the server."""
     gc.collect()
     gc.freeze()
+
+
+def release_interpreter() -> None:
+    """Give what start-up made back to the garbage collector: the server is gone, its host may live on."""
+    gc.unfreeze()

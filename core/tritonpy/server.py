@@ -22,7 +22,7 @@ from tritonpy.devices import visible_gpus
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.errors import StartupError, TritonError
-from tritonpy.interpreter import prepare_interpreter, settle_interpreter
+from tritonpy.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import Backends
@@ -123,6 +123,7 @@ class Server:
         self._repository.close()
         for observer in self._observers:
             observer.close()
+        release_interpreter()
 
     @staticmethod
     async def _stop(frontend: Frontend) -> None:

@@ -12,7 +12,7 @@ from tritonpy import Frontend, StartupError
 from tritonpy.cli import lifecycle
 from tritonpy.cli.lifecycle import Life, is_loopback
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
 
 class ToyFrontend(Frontend):

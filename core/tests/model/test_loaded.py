@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pluggy
 import pytest
 
@@ -20,13 +22,13 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
 from tritonpy.direct import DirectScheduler
-from tritonpy.errors import Cancelled, Code, Internal, InvalidArgument, QueueFull, Unavailable
+from tritonpy.errors import Cancelled, Code, InvalidArgument, NotFound, QueueFull, Unavailable
 from tritonpy.gather import scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
-from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
+from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, OutputSpec, Tensor
 
 EXPLICIT = {"mode": "explicit", "load": ["*"]}
 DYNAMIC = "dynamic_batching {}"
@@ -59,15 +61,11 @@ def test_answers_after_the_final_one_are_dropped_and_counted(model_repository: M
     with one_model(model_repository, AnswersTwice) as server:
         requests = [ask(server.engine, witness, "m", [[number]]) for number in range(3)]
         witness.wait(*requests)
-    # the second answer of the last request may come after the first was seen: the stopped server has them all
-    witness.check(*requests)
-    with one_model(model_repository, AnswersTwice) as server:
-        first = ask(server.engine, witness, "m", [[1]])
-        second = ask(server.engine, witness, "m", [[1]])  # runs when the first execution is over
-        witness.wait(first, second)
-        assert server.engine.gauges()["m", "1"].late_answers >= 1
+        late = server.engine.gauges()["m", "1"].late_answers
         (statistics,) = server.engine.statistics("m")
-        assert statistics.inference_stats.success.count == 2
+    assert late in {2, 3}  # those of the last execution may still come
+    assert statistics.inference_stats.success.count == 3
+    witness.check(*requests)
 
 
 class FailsAfterAnswers(Doubler):
@@ -277,7 +275,7 @@ def test_preserve_ordering_whoever_finishes_first(model_repository: ModelReposit
     class Held(Doubler):
         """Three instances, let go one by one, from another thread, in `order`."""
 
-        batches: list[Batch] = []
+        batches: ClassVar[list[Batch]] = []
 
         def execute(self, batch: Batch) -> None:
             self.batches.append(batch)
@@ -305,15 +303,14 @@ def test_reloading_and_unloading_under_load_loses_no_request(model_repository: M
 
         def produce() -> None:
             while not stop.is_set():
-                mine = [request_of(witness, "m", [[number]]) for number in range(8)]
-                for request in mine:
-                    try:
-                        server.engine.infer(request)
-                    except (Unavailable, InvalidArgument, LookupError, Exception) as error:
-                        assert "has no available versions" in str(error), error
-                    else:
-                        sent.append(request)
-                witness.wait(*[request for request in mine if request.owner is not None and request in sent[-8:]])
+                request = request_of(witness, "m", [[1]])
+                try:
+                    server.engine.infer(request)
+                except NotFound:  # between an unload and the next load
+                    continue
+                sent.append(request)
+                if len(sent) % 8 == 0:
+                    witness.wait(request)
 
         threads = [threading.Thread(target=produce, daemon=True) for _ in range(3)]
         for thread in threads:
@@ -386,7 +383,7 @@ def test_classes_are_sent_instead_of_data_where_asked_for(model_repository: Mode
 
 
 class Watcher(Observer):
-    seen: list[tuple[str, bool]] = []
+    seen: ClassVar[list[tuple[str, bool]]] = []
 
     def answered(self, request: InferRequest, response: InferResponse, now_ns: int) -> None:
         self.seen.append((request.id, response.error is None))
@@ -443,6 +440,27 @@ def test_a_request_never_crosses_a_hook_call(model_repository: ModelRepository, 
         calls.clear()
         witness.wait(*[ask(server.engine, witness, "m", [[number]]) for number in range(100)])
         assert calls == []
+
+
+@pytest.mark.parametrize(("value", "deadline_ns"), [(1, 0), (13, 0), (1, 1 << 62)])
+def test_the_buffers_of_an_answered_request_are_free_without_a_garbage_collection(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, value: int, deadline_ns: int
+) -> None:
+    monkeypatch.setattr(logging.getLogger("tritonpy.model"), "disabled", True)  # a kept record keeps what failed
+    answered, freed = threading.Event(), threading.Event()
+    sink = CallbackSink(lambda request, response: answered.set())
+    with one_model(model_repository, Doubler) as server:
+        gc.disable()
+        try:
+            array = np.array([[value]], np.int32)
+            weakref.finalize(array, freed.set)
+            tensor = Tensor("IN", "INT32", (1, 1), array)
+            server.engine.infer(InferRequest("m", {"IN": tensor}, sink, deadline_ns=deadline_ns))
+            assert answered.wait(10)
+            del array, tensor
+            assert freed.wait(10)
+        finally:
+            gc.enable()
 
 
 def test_a_request_counts_its_times(model_repository: ModelRepository) -> None:

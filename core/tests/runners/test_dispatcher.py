@@ -209,7 +209,7 @@ class Nowhere(Scheduler):
 
 def test_a_scheduler_without_instances_is_called_without_the_lock() -> None:
     dispatcher = Dispatcher(Timer())
-    scheduler = Nowhere(lambda: dispatcher.lock._is_owned())
+    scheduler = Nowhere(dispatcher.lock._is_owned)
     dispatcher.attach(scheduler)
     dispatcher.enqueue(request())
     dispatcher.cancel(request())

@@ -38,7 +38,7 @@ class Ask(msgspec.Struct, tag=True):
 
     id: int
     method: str
-    arguments: list[str | int | bool | None | dict[str, bytes]]
+    arguments: list[str | int | bool | dict[str, bytes] | None]
 
 
 class Answer(msgspec.Struct, tag=True):

@@ -14,7 +14,7 @@ from tritonpy.api.engine import Engine
 from tritonpy.errors import TritonError
 from tritonpy.types import CallbackSink, InferRequest, InferResponse
 
-from .engine_frames import Answer, Ask, Cancel, Infer, Told, ToEngine
+from .engine_frames import Answer, Ask, Cancel, Infer, ToEngine, Told
 from .frames import Channel, error_to_wire, from_wire, to_wire
 
 

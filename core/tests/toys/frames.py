@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -58,10 +59,8 @@ class Channel:
 
     def close(self) -> None:
         """Wake whoever receives, at both ends."""
-        try:
+        with suppress(OSError):  # the other end was faster
             self._connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the other end was faster
         self._connection.close()
 
     def _read(self, size: int) -> bytes | None:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tritonpy.errors import Internal
-from tritonpy.types import InferRequest, InferResponse
 from tritonpy.testing.witness import Witness
+from tritonpy.types import InferRequest, InferResponse
 
 
 def test_a_request_that_nobody_owns_still_gets_one_final_answer() -> None:

@@ -18,7 +18,8 @@ def config_to_dict(config: ModelConfig) -> dict[str, Any]:
     """Return `config` as JSON-ready values: names of the .proto file in its order, defaults included.
 
     Messages and members of a oneof appear only when set; enums are names; integers of 64 bits are numbers, which
-    Triton prints as strings in `initial_state.dims` and `graph_spec`; floats without a JSON form are strings.
+    Triton prints as strings in `initial_state.dims` and `graph_spec`; floats without a JSON form are strings. Maps have no
+    order of their own: their keys are sorted.
     """
     return _message(config)
 
@@ -34,7 +35,7 @@ def _message(message: Message) -> dict[str, Any]:
 def _field(field: FieldDescriptor, value: Any) -> Any:
     if is_map(field):
         _, inner = map_parts(field)
-        return {str(key): _single(inner, value[key]) for key in value}
+        return {str(key): _single(inner, value[key]) for key in sorted(value)}
     if field.is_repeated:
         return [_single(field, item) for item in value]
     return _single(field, value)

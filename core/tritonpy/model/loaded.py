@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.observer import Observer
@@ -104,7 +106,8 @@ class LoadedModel:
             if self._outbox:
                 self._flush()
         if request.deadline_ns:
-            self._timer.at(request.deadline_ns, request.cancel)
+            # By a weak reference: the deadline of an answered request must not keep its buffers.
+            self._timer.at(request.deadline_ns, partial(_cancel, weakref.ref(request)))
 
     def _take_in(self, request: InferRequest) -> None:
         if self._closing:
@@ -143,6 +146,9 @@ class LoadedModel:
                 self._drained.set()
         for observer in self._observers:
             _observe(observer, answers, now)
+        for request, response in answers:
+            if response.final:
+                request.batch = None  # it names the request too: as a circle they would keep the buffers until the collector comes
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._outbox.extend(answers)  # the scheduler answered from inside one of its methods
             return
@@ -153,7 +159,7 @@ class LoadedModel:
     def _account(
         self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], answers: list[Answer], now: int
     ) -> None:
-        counters, done = self.counters, Succeeded(requests[0].batch if requests else None, now)
+        counters, done = self.counters, Succeeded(None, now)
         for request, response in zip(requests, responses, strict=True):
             if request.answered:
                 counters.late_answers += 1
@@ -169,6 +175,7 @@ class LoadedModel:
             request.answered = True
             self._open -= 1
             if response.error is None:
+                done.batch = batch
                 done.count += 1
                 done.rows += request.batch_size
                 done.total_ns += now - request.received_ns
@@ -209,6 +216,7 @@ class LoadedModel:
                 request.respond(
                     InferResponse.failed(request, Unavailable("Exit timeout expired, the request was not run"))
                 )
+                self._scheduler.cancel(request)  # so that nothing runs it; this second answer is dropped
         self._flush()
 
     def _flush(self) -> None:
@@ -268,6 +276,12 @@ class LoadedModel:
             return tensor
         batched = self.config.max_batch_size > 0
         return classify(tensor, spec.classification, self._labels.get(tensor.name, ()), batched)
+
+
+def _cancel(reference: weakref.ref[InferRequest]) -> None:
+    request = reference()
+    if request is not None:
+        request.cancel()
 
 
 def backend_error(error: BaseException) -> TritonError:

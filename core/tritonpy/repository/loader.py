@@ -103,8 +103,7 @@ class ModelLoader:
         around = self._around
         reading, source = read_config(path, around.config_name, override)
         given = reading.checked(source)
-        chosen = [around.agents(entry.name) for entry in given.model_repository_agents.agents]
-        agents = AgentChain(listing.name, given, chosen)
+        agents = AgentChain(listing.name, given, self._agents(listing.name, given))
         try:
             directory = agents.load(path)
             if directory != path:
@@ -207,6 +206,12 @@ class ModelLoader:
             return normalize(config, self._around.gpus)
         backend = self._backend(config)
         return normalize(config, self._around.gpus, backend.default_instance_count, backend.uses_gpu)
+
+    def _agents(self, model: str, config: ModelConfig) -> list[RepoAgent]:
+        try:
+            return [self._around.agents(entry.name) for entry in config.model_repository_agents.agents]
+        except StartupError as error:
+            raise InvalidArgument(f"model '{model}': {error}") from error
 
     def _backend(self, config: ModelConfig) -> type[Backend]:
         try:

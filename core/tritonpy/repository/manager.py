@@ -83,9 +83,10 @@ class RepositoryManager:
             with self._guard:
                 done += 1
                 if error is not None:
-                    failures[name] = error
-                outcome = "failed to load" if error is not None else "loaded"
-                log.info("%s '%s' in %.2f s (%d of %d)", outcome, name, time.monotonic() - started, done, len(wanted))
+                    failures[name] = error  # its text is in the log already
+                    return
+                progress = f"{done} of {len(wanted)}" + (f", {len(failures)} failed" if failures else "")
+                log.info("loaded '%s' in %.2f s (%s)", name, time.monotonic() - started, progress)
 
         with ThreadPoolExecutor(self._threads, thread_name_prefix="load") as pool:
             list(pool.map(load, wanted))

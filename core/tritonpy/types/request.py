@@ -75,7 +75,7 @@ class _Unowned:
 UNOWNED = _Unowned()
 
 
-class InferRequest(msgspec.Struct, eq=False):
+class InferRequest(msgspec.Struct, eq=False, weakref=True):
     """One request, from any frontend, an ensemble step or a model that calls another.
 
     Ownership: the caller owns it until `Engine.infer` returns; from then on the model does, and the sink gets any

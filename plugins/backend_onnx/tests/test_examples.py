@@ -15,7 +15,6 @@ from tritonpy.testing import BackendHarness, model_config
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="examples/ comes with the whole project only")
 
 
 def load(name, tmp_path):

@@ -229,7 +229,7 @@ class Comparison:
 
 
 @given(config=configs(), steps=st.lists(STEPS, max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_scheduler_does_what_the_rules_say_and_ends_each_request_once(config, steps):
     comparison = Comparison(config)
     for step in steps:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from typing import Any, NoReturn
 
 import grpc
@@ -15,11 +14,11 @@ from tritonpy import (
     Engine,
     InferRequest,
     InferResponse,
-    Internal,
     LoopSink,
     TritonError,
     Unavailable,
     Unsupported,
+    incident,
 )
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.encode import encode_response
@@ -159,11 +158,7 @@ class InferenceService:
             self._gate.leave()
 
     def _failure(self, error: Exception) -> TritonError:
-        if isinstance(error, TritonError):
-            return error
-        incident = secrets.token_hex(4)
-        self._log.error("incident %s", incident, exc_info=error)
-        return Internal(f"internal error, the server's log has more under incident {incident}")
+        return error if isinstance(error, TritonError) else incident(self._log, "a call", error)
 
 
 def _resolve(request: InferRequest, response: InferResponse) -> None:

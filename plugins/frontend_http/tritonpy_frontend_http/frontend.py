@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import uvicorn
 from msgspec import Meta
 
-from tritonpy import Engine, Frontend, FrontendContext, Options, StartupError
+from tritonpy import ByteSize, Engine, Frontend, FrontendContext, Options, StartupError
 from tritonpy_frontend_http.errors import STOPPING, error_body
 from tritonpy_frontend_http.infer_calls import InferCalls
 from tritonpy_frontend_http.infer_path import infer_target
@@ -29,7 +29,7 @@ class HttpOptions(Options, frozen=True):
     host: Annotated[str | None, Meta(description="Address to listen on instead of the server's")] = None
     reuse_port: Annotated[bool, Meta(description="Let several servers listen on the port (SO_REUSEPORT)")] = False
     max_input_size: Annotated[
-        int, Meta(gt=0, description="Largest JSON, JSON tensor, raw binary body and decompressed body, in bytes")
+        ByteSize, Meta(gt=0, description="Largest JSON, JSON tensor, raw binary body and decompressed body, in bytes")
     ] = 64 * 1024 * 1024
     keep_alive_s: Annotated[int, Meta(ge=0, description="Seconds after which an idle connection is closed")] = 75
 

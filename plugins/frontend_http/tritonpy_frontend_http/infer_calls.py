@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Mapping
 
 from tritonpy import (
@@ -18,6 +17,7 @@ from tritonpy import (
     TritonError,
     Unavailable,
     Unsupported,
+    incident,
     now_ns,
 )
 from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
@@ -147,9 +147,7 @@ class InferCalls:
         return Unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
     def _incident(self, error: Exception) -> Internal:
-        incident = secrets.token_hex(4)
-        self._log.error("incident %s: an inference call failed unexpectedly", incident, exc_info=error)
-        return Internal(f"unexpected error in the server, see incident {incident} in its log")
+        return incident(self._log, "an inference call", error)
 
     def _answered(self, request: InferRequest, response: InferResponse) -> None:
         call: Call = request.tag

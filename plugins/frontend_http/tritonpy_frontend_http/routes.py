@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import binascii
 import logging
-import secrets
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,9 +26,10 @@ from tritonpy import (
     TritonError,
     Unsupported,
     __version__,
+    config_to_dict,
+    incident,
 )
 from tritonpy_frontend_http import json_document as document
-from tritonpy_frontend_http.config_json import config_to_dict
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import STATUS, error_body
 from tritonpy_frontend_http.infer_calls import model_version
@@ -217,9 +217,7 @@ def _on_http_error(_request: object, error: HTTPException) -> Response[bytes]:
 
 def _on_incident(log: logging.Logger) -> Callable[[Any, Exception], Response[bytes]]:
     def handle(request: Any, error: Exception) -> Response[bytes]:
-        incident = secrets.token_hex(4)
-        log.error("incident %s: %s failed unexpectedly", incident, request.url.path, exc_info=error)
-        return _json(500, f"unexpected error in the server, see incident {incident} in its log")
+        return _on_triton_error(request, incident(log, request.url.path, error))
 
     return handle
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.config.server.byte_size import parse_byte_size
@@ -21,7 +21,6 @@ def test_a_text_that_is_no_size_is_refused_with_its_value(text):
         parse_byte_size(text)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**62))
 def test_large_sizes_lose_no_byte(size):
     assert parse_byte_size(f"{size}B") == size

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import StartupError
@@ -76,7 +76,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         read_server_yaml(tmp_path / "latin.yaml")
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab:-[]{}&*!\"'|>#%@`,? \n\t01.", max_size=40))
 def test_any_text_is_read_or_refused(text):
     try:

@@ -145,6 +145,10 @@ class TestFromFile(BackendContract):
         (version_folder / "weights").write_bytes(b"2")
 
 
+def test_failures_are_checked_where_there_are_bad_inputs(tests):
+    assert tests(DoublerContract) - tests(TestFromFile) == {"test_a_failure_answers_the_batch_and_the_instance_goes_on"}
+
+
 class FailsToLoad(Doubler):
     def __init__(self, model, instance):
         raise RuntimeError("no")

@@ -93,6 +93,14 @@ class TestSilentLine(FrontendContract):
     plugin_class = Line
 
 
+def test_requests_are_checked_where_they_can_be_sent(tests):
+    assert tests(LineContract) - tests(TestSilentLine) == {
+        "test_a_request_is_answered",
+        "test_drain_waits_for_live_requests",
+        "test_a_drained_frontend_refuses_requests",
+    }
+
+
 class Homeless(Line):
     def address(self):
         return "somewhere"

@@ -56,6 +56,10 @@ def test_a_registered_complete_class_passes(failures):
     assert failures(contract(plugin=Plugin, name="none")) == set()
 
 
+def test_the_registration_is_checked_where_there_is_a_plugin(tests):
+    assert tests(contract(plugin=Plugin)) - tests(contract()) == {"test_is_registered_under_its_name"}
+
+
 def test_a_wrong_name_fails(failures):
     assert failures(contract(plugin=Plugin, name="other")) == {"test_is_registered_under_its_name"}
 

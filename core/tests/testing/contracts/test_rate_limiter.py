@@ -46,6 +46,13 @@ class TestNoRateLimiter(RateLimiterContract):
         return NoRateLimiter()
 
 
+def test_resources_are_checked_where_there_are_any(tests):
+    assert tests(TestSingle) - tests(TestNoRateLimiter) == {
+        "test_a_shared_resource_is_held_by_one",
+        "test_what_can_never_run_is_refused",
+    }
+
+
 class Absent(Single):
     def acquire(self, instance):
         """Goes."""

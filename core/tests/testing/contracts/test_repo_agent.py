@@ -42,6 +42,11 @@ class TestCopying(CopyingContract):
     name = "copying"
 
 
+def test_a_refusal_is_checked_where_there_is_one(tests):
+    contract = type("Contract", (RepoAgentContract,), {"plugin_class": Copying})
+    assert tests(CopyingContract) - tests(contract) == {"test_a_refusal_says_why"}
+
+
 class Nowhere(Copying):
     def act(self, action, model):
         return model.path / "nowhere" if action is AgentAction.LOAD else None

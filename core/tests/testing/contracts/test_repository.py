@@ -58,6 +58,11 @@ class TestFolder(FolderContract):
     name = "toy"
 
 
+def test_an_unreachable_place_is_checked_where_one_is_named(tests):
+    contract = type("Contract", (RepositoryContract,), {"plugin_class": Folder})
+    assert tests(FolderContract) - tests(contract) == {"test_an_unreachable_repository_is_unavailable"}
+
+
 class TopFilesOnly(Folder):
     def listing(self, folder):
         files = {path.name: "" for path in folder.iterdir() if path.is_file()}

@@ -5,6 +5,7 @@ import pytest
 from tritonpy import UNBOUNDED, Batch, Cancelled, InferResponse, Scheduler, hookimpl
 from tritonpy.direct import DirectScheduler
 from tritonpy.testing import SchedulerContract, ToyEngine
+from tritonpy.testing.contracts.plugin import PluginContract
 
 CONFIG = 'name: "identity" max_batch_size: 8 input { name: "IN" data_type: TYPE_FP32 dims: 4 }'
 
@@ -83,6 +84,11 @@ class TestPassing(SchedulerContract):
 
     def make_engine(self):
         return Witnessed()
+
+
+def test_a_scheduler_without_instances_has_only_to_answer(tests):
+    of_every_plugin = tests(TestPassing) & set(dir(PluginContract))
+    assert tests(TestPassing) - of_every_plugin == {"test_every_request_is_answered_exactly_once"}
 
 
 class Witnessed(ToyEngine):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tritonpy.api.backend import Backend
 from tritonpy.testing.backend_harness import BackendHarness
+from tritonpy.testing.contracts.optional import given, only_where
 from tritonpy.testing.contracts.plugin import PluginContract
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.sample_inputs import random_inputs
@@ -29,7 +30,7 @@ class BackendContract(PluginContract):
         config = 'backend: "doubler" max_batch_size: 8 input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { … }'
 
     `config` must be complete unless `auto_complete` adds what is missing. `make_inputs` gives random values unless
-    overridden. `bad_inputs` should be overridden where some inputs make the model fail.
+    overridden. Override `bad_inputs` where some inputs make the model fail: then failures are checked too.
     """
 
     interface = Backend
@@ -44,9 +45,9 @@ class BackendContract(PluginContract):
         """Return inputs of one request; shapes beside the rows must not vary (optional)."""
         return random_inputs(harness.model.config, random, rows)
 
-    def bad_inputs(self, harness: BackendHarness, random: Random) -> Mapping[str, Array] | None:
-        """Return inputs with which the model fails, or None where there are none (optional)."""
-        return None
+    def bad_inputs(self, harness: BackendHarness, random: Random) -> Mapping[str, Array]:
+        """Return inputs with which the model fails (optional)."""
+        raise NotImplementedError
 
     def load(self, folder: Path) -> BackendHarness:
         """Return the harness for a model whose files lie in `folder`; enter it to load."""
@@ -104,13 +105,10 @@ class BackendContract(PluginContract):
             after = [{name: tensor.data.tobytes() for name, tensor in request.inputs.items()} for request in requests]
             assert before == after, "the backend changed an input in place"
 
+    @only_where(given("bad_inputs"))
     def test_a_failure_answers_the_batch_and_the_instance_goes_on(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             bad = self.bad_inputs(harness, Random(SEED))
-            if bad is None:
-                import pytest
-
-                pytest.skip("override `bad_inputs` to have failures checked")
             [answers] = harness.execute(harness.request(bad))
             assert answers[-1].error is not None, "the bad inputs were answered without an error"
             assert answers[-1].error.message, "the error has no text"

@@ -12,9 +12,10 @@ from tritonpy.api.options import Options
 from tritonpy.config.server import decode_options
 from tritonpy.config.server.expectation import description
 from tritonpy.plugins import PluginManager, make_plugin_manager
+from tritonpy.testing.contracts.optional import OptionalTests, given, only_where
 
 
-class PluginContract:
+class PluginContract(OptionalTests):
     """Base of the contracts. A subclass gives `plugin_class`; with `plugin` and `name` the registration is checked too.
 
     `plugin` is the module (or object) with the hook implementations, `name` what it registers the class under, `options` values as in
@@ -48,11 +49,8 @@ class PluginContract:
         missing = sorted(getattr(self.plugin_class, "__abstractmethods__", ()))
         assert not inspect.isabstract(self.plugin_class), f"{self.plugin_class.__name__} lacks {missing}"
 
+    @only_where(given("plugin"))
     def test_is_registered_under_its_name(self) -> None:
-        if self.plugin is None:
-            import pytest
-
-            pytest.skip("set `plugin` and `name` to have the registration checked")
         table = self.manager().table(self.hook)
         assert self.name in table, f"{self.hook} registers {sorted(table)}, not '{self.name}'"
         assert table[self.name].load() is self.plugin_class

@@ -11,6 +11,7 @@ from google.protobuf import text_format
 
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.errors import InvalidArgument
+from tritonpy.testing.contracts.optional import OptionalTests, given, only_where
 from tritonpy.testing.witness import PATIENCE_S
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
@@ -18,11 +19,11 @@ TURNS = 25
 MEETING_S = 0.2
 
 
-class RateLimiterContract:
+class RateLimiterContract(OptionalTests):
     """What `RateLimiter` promises. Write `make`.
 
-    `shared_group` is the text of an instance group of which two instances never run at once, `impossible_group` of one that needs more than there is
-    (empty: the limiter has no such thing).
+    `shared_group` is the text of an instance group of which two instances never run at once, `impossible_group` of one that needs more than
+    there is. Exclusion is checked with the first, a refusal with the second, where they are given.
     """
 
     shared_group: ClassVar[str] = ""
@@ -58,9 +59,8 @@ class RateLimiterContract:
             thread.join(PATIENCE_S)
             assert not thread.is_alive(), f"{name} waits for ever"
 
+    @only_where(given("shared_group"))
     def test_a_shared_resource_is_held_by_one(self) -> None:
-        if not self.shared_group:
-            _skip("set `shared_group` to have exclusion checked")
         limiter, meeting, together = self.make(), threading.Barrier(2), list[str]()
 
         def work(name: str) -> None:
@@ -79,9 +79,8 @@ class RateLimiterContract:
             list(pool.map(work, names))
         assert not together, f"{together} held at once what one may hold"
 
+    @only_where(given("impossible_group"))
     def test_what_can_never_run_is_refused(self) -> None:
-        if not self.impossible_group:
-            _skip("set `impossible_group` to have the refusal checked")
         try:
             self.make().register("greedy", 0, _group(self.impossible_group))
         except InvalidArgument as error:
@@ -92,9 +91,3 @@ class RateLimiterContract:
 
 def _group(text: str) -> ModelInstanceGroup:
     return text_format.Parse(text, ModelInstanceGroup())
-
-
-def _skip(reason: str) -> None:
-    import pytest
-
-    pytest.skip(reason)

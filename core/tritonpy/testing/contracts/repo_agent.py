@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import ClassVar
 
 from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
+from tritonpy.testing.contracts.optional import given, only_where
 from tritonpy.testing.contracts.plugin import PluginContract
 
 
 class RepoAgentContract(PluginContract):
     """What `RepoAgent` promises. Give `plugin_class`, and `parameters` with which it accepts the model of `write_model`.
 
-    `refused_parameters` are such that LOAD must fail (None: the agent never refuses).
+    `refused_parameters` are such that LOAD must fail; a refusal is checked where they are given.
     """
 
     interface = RepoAgent
     hook = "tritonpy_repo_agents"
     parameters: ClassVar[Mapping[str, str]] = {}
-    refused_parameters: ClassVar[Mapping[str, str] | None] = None
+    refused_parameters: ClassVar[Mapping[str, str]] = {}
 
     def write_model(self, folder: Path) -> None:
         """Write the model that the agent is asked about (optional; default: one file)."""
@@ -55,11 +56,8 @@ class RepoAgentContract(PluginContract):
         agent.act(AgentAction.LOAD, model)
         assert agent.act(AgentAction.LOAD_FAIL, model) is None, "LOAD_FAIL returned a folder: only LOAD replaces it"
 
+    @only_where(given("refused_parameters"))
     def test_a_refusal_says_why(self, tmp_path: Path) -> None:
-        if self.refused_parameters is None:
-            import pytest
-
-            pytest.skip("set `refused_parameters` to have a refusal checked")
         agent, model = self.make(), self.model(tmp_path / "model", self.refused_parameters)
         try:
             agent.act(AgentAction.LOAD, model)

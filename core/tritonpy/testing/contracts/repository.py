@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.errors import Unavailable
+from tritonpy.testing.contracts.optional import given, only_where
 from tritonpy.testing.contracts.plugin import PluginContract
 
 Models = Mapping[str, Mapping[str, bytes]]
@@ -19,7 +20,10 @@ MODELS: Models = {
 
 
 class RepositoryContract(PluginContract):
-    """What `Repository` promises. Give `plugin_class` and write `place`; `unreachable_url` names a place that cannot be read."""
+    """What `Repository` promises. Give `plugin_class` and write `place`.
+
+    `unreachable_url` names a place that cannot be read; where it is given, its error is checked.
+    """
 
     interface = Repository
     hook = "tritonpy_repositories"
@@ -91,11 +95,8 @@ class RepositoryContract(PluginContract):
             repository.release(folder)
         repository.close()
 
+    @only_where(given("unreachable_url"))
     def test_an_unreachable_repository_is_unavailable(self, tmp_path: Path) -> None:
-        if not self.unreachable_url:
-            import pytest
-
-            pytest.skip("set `unreachable_url` to have it checked")
         try:
             self.open(tmp_path, self.unreachable_url).scan()
         except Unavailable as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.engine import Engine
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.errors import Code, TritonError
+from tritonpy.testing.contracts.optional import only_where
 from tritonpy.testing.contracts.plugin import PluginContract
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.sample_inputs import random_inputs
@@ -20,12 +21,17 @@ SEEDS = range(20)
 ANSWERED_TOO_EARLY = "the requests were answered without being run: does the configuration let them time out?"
 
 
+def _has_instances(contract: Any) -> bool:
+    scheduler = getattr(contract, "plugin_class", Scheduler)
+    return bool(getattr(scheduler, "uses_instances", True))
+
+
 class SchedulerContract(PluginContract):
     """What `Scheduler` promises. Give `plugin_class` and `config`, the text of a model's configuration with which no request times out.
 
     Override `make_request` where requests need more than random inputs (sequences). Batch policies are those that `plugin` registers.
-    Time is simulated: nothing waits. A scheduler without instances is only asked to answer everything; give it the
-    models that it calls in `make_engine`.
+    Time is simulated: nothing waits. Of a scheduler with `uses_instances = False` only one thing is checked, that it
+    answers everything; give it the models that it calls in `make_engine`.
     """
 
     interface = Scheduler
@@ -67,23 +73,23 @@ class SchedulerContract(PluginContract):
                 harness.finish()
                 harness.witness.check(*harness.enqueued)
 
+    @only_where(_has_instances)
     def test_a_batch_keeps_to_the_maximum_size(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self._filled(engine, 20)
             most = harness.scheduler.context.config.max_batch_size or 1
             for batch in harness.finish():
                 assert batch.size <= most, f"a batch of {batch.size} rows, the model takes {most}"
 
+    @only_where(_has_instances)
     def test_take_keeps_to_its_limit(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self._filled(engine, 20)
             for batch in harness.finish(limit=1):
                 assert len(batch.requests) == 1, f"take(limit=1) cut {len(batch.requests)} requests"
 
+    @only_where(_has_instances)
     def test_an_empty_queue_is_not_ready(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self.make(engine)
             for _ in range(2):
@@ -92,8 +98,8 @@ class SchedulerContract(PluginContract):
                 harness.enqueue(self.make_request(harness, Random(0)))
                 harness.finish()
 
+    @only_where(_has_instances)
     def test_what_waits_is_pending(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
             waiting = {id(request) for request in harness.scheduler.pending()}
@@ -101,8 +107,8 @@ class SchedulerContract(PluginContract):
             harness.finish()
             assert not harness.scheduler.pending(), "pending() lists requests that were answered"
 
+    @only_where(_has_instances)
     def test_a_waiting_request_can_be_cancelled(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
             victim = harness.unanswered()[-1]
@@ -115,8 +121,8 @@ class SchedulerContract(PluginContract):
                 assert victim not in batch.requests, "a cancelled request was executed"
             harness.witness.check(*harness.enqueued)
 
+    @only_where(_has_instances)
     def test_cancelling_what_does_not_wait_does_nothing(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self._filled(engine, 1)
             batch = harness.take_next()
@@ -130,8 +136,8 @@ class SchedulerContract(PluginContract):
             harness.finish()
             harness.witness.check(*harness.enqueued)
 
+    @only_where(_has_instances)
     def test_after_stop_what_waits_still_runs(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
             harness.scheduler.stop()
@@ -145,8 +151,8 @@ class SchedulerContract(PluginContract):
             harness.finish()
             harness.witness.check(*harness.enqueued)
 
+    @only_where(_has_instances)
     def test_a_request_that_is_handed_back_is_answered_once(self) -> None:
-        self._needs_instances()
         with self.make_engine() as engine:
             harness = self._filled(engine, 3)
             batch = harness.take_next()
@@ -162,9 +168,3 @@ class SchedulerContract(PluginContract):
         for _ in range(count):
             harness.enqueue(self.make_request(harness, random))
         return harness
-
-    def _needs_instances(self) -> None:
-        if not self.plugin_class.uses_instances:
-            import pytest
-
-            pytest.skip("this scheduler has no instances")

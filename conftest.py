@@ -1,0 +1,74 @@
+"""Rules of every test run: one hypothesis profile, a seed that is told, and nothing left out in silence.
+
+A test that needs a GPU or a tool that is not there skips with a reason that begins with "needs ". Whatever else is skipped, or expected to
+fail, fails the run.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from hypothesis import settings
+
+ALLOWED = "needs "
+SEED_BITS = 32
+
+settings.register_profile("tritonpy", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile("tritonpy")
+
+
+@pytest.hookimpl(tryfirst=True)  # before hypothesis reads its option
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of the run where the command line names none."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(secrets.randbits(SEED_BITS))
+    config.pluginmanager.register(_SkipRule(), "skip rule")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Tell how to have the same examples again."""
+    return f"repeat with: --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+class _SkipRule:
+    """Remembers what was left out without leave."""
+
+    def __init__(self) -> None:
+        self._offenders: list[str] = []
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """See a whole module that is skipped."""
+        self._note(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """See a test that is skipped or expected to fail."""
+        self._note(report)
+
+    def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if hasattr(report, "wasxfail"):
+            self._offenders.append(f"{report.nodeid}: xfail: {report.wasxfail or 'no reason given'}")
+        elif report.skipped and not (reason := _reason(report)).startswith(ALLOWED):
+            self._offenders.append(f"{report.nodeid}: skip: {reason}")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a run that would pass."""
+        if self._offenders and session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """List them at the end."""
+        if not self._offenders:
+            return
+        terminalreporter.section("left out without leave", red=True, bold=True)
+        for offender in self._offenders:
+            terminalreporter.line(offender)
+        terminalreporter.line(
+            f'A test may skip only for a GPU or a tool that is not there, with a reason that begins with "{ALLOWED}"; '
+            "xfail is not allowed."
+        )
+
+
+def _reason(report: pytest.CollectReport | pytest.TestReport) -> str:
+    place = report.longrepr
+    return place[2].removeprefix("Skipped: ") if isinstance(place, tuple) else str(place)

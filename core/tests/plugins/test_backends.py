@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+from msgspec import Meta
+
+from tritonpy import Backend, Options, PluginError
+from tritonpy.config.known_backends import BackendFiles
+from tritonpy.config.server import InvalidServerConfig
+from tritonpy.plugins.backends import Backends
+
+from ..toys.serving import ToyPlugin, toy_plugins
+
+
+class Plain(Backend):
+    pass
+
+
+class Tuned(Backend):
+    default_filenames = ("model.tuned", "model.old")
+    platforms = ("tuned_platform",)
+
+    class Options(Options, frozen=True):
+        threads: Annotated[int, Meta(ge=1)] = 1
+        default_max_batch_size: int | None = None
+
+
+def backends(options=None, defaults=None, **more):
+    return Backends(toy_plugins(ToyPlugin({"plain": Plain, "tuned": Tuned} | more)), options or {}, defaults or {})
+
+
+def test_a_backend_is_found_by_its_name():
+    assert backends().get("tuned") is Tuned
+
+
+@pytest.mark.parametrize(("name", "says"), [("tunes", "did you mean 'tuned'"), ("onnxruntime", "pip install tritonpy-backend-onnx")])
+def test_a_backend_that_is_not_there_says_what_to_do(name, says):
+    with pytest.raises(PluginError, match=says):
+        backends().get(name)
+
+
+@pytest.mark.parametrize("key", ["default-max-batch-size", "default_max_batch_size"])
+def test_options_come_from_the_backend_s_own_and_then_from_what_all_share(key):
+    found = backends({"tuned": {"threads": 3}}, {key: 9, "unknown-to-it": 1}).options("tuned")
+    assert (found.threads, found.default_max_batch_size) == (3, 9)
+    assert backends({"tuned": {key: 5}}, {key: 9}).options("tuned").default_max_batch_size == 5
+
+
+def test_a_backend_without_options_takes_none():
+    assert backends(defaults={"default-max-batch-size": 9}).options("plain") == Plain.Options()
+
+
+@pytest.mark.parametrize("wrong", [{"thread": 3}, {"threads": 0}, {"threads": "many"}])
+def test_wrong_options_are_found_before_any_model_loads(wrong):
+    with pytest.raises(InvalidServerConfig, match=r"backends\.tuned"):
+        backends({"tuned": wrong}).check_options()
+
+
+def test_options_of_a_backend_that_is_not_installed_are_let_be():
+    backends({"nobody": {"threads": 3}}).check_options()
+
+
+@pytest.mark.parametrize(
+    ("options", "defaults", "size"),
+    [
+        ({}, {}, 4),
+        ({}, {"default-max-batch-size": 9}, 9),
+        ({"tuned": {"default-max-batch-size": 5}}, {"default-max-batch-size": 9}, 5),
+        ({"tuned": {"default-max-batch-size": 0}}, {}, 0),
+    ],
+)
+def test_the_batch_size_of_models_that_do_not_say(options, defaults, size):
+    assert backends(options, defaults).default_max_batch_size("tuned") == size
+
+
+def test_the_shared_batch_size_holds_for_backends_without_that_option():
+    assert backends(defaults={"default-max-batch-size": "9"}).default_max_batch_size("plain") == 9
+
+
+def test_files_are_those_of_every_backend_or_of_one():
+    tuned = BackendFiles("tuned", ("tuned_platform",), ("model.tuned", "model.old"))
+    assert backends().files() == [BackendFiles("plain"), tuned]
+    assert backends().files("tuned") == [tuned]
+    assert backends().files("nobody") == []
+
+
+def test_only_what_is_asked_for_is_imported():
+    found = backends(heavy="no_such_module:Heavy")
+    assert [files.name for files in found.files("plain")] == ["plain"]
+    with pytest.raises(PluginError, match="no_such_module"):
+        found.files()

@@ -1,0 +1,119 @@
+"""A backend that tells which file it was loaded from, and keeps a book of what is open."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.errors import Unavailable
+from tritonpy.testing import ModelRepository
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+FILE = "model.txt"
+_clock = itertools.count(1)
+
+
+class Book:
+    """What every `Teller` of one test opened and did."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._events: list[tuple[str, str, int]] = []
+        self.open: list[tuple[str, int]] = []
+
+    def note(self, event: str, model: ModelContext) -> None:
+        """Keep an event."""
+        with self._changed:
+            self._events.append((event, model.name, model.version))
+            self._changed.notify_all()
+
+    def events(self, *kinds: str) -> list[tuple[str, str, int]]:
+        """Return what happened so far."""
+        return [event for event in self._events if event[0] in kinds]
+
+    def opened(self, key: tuple[str, int]) -> tuple[str, int]:
+        """Count a handle."""
+        with self._changed:
+            self.open.append(key)
+        return key
+
+    def freed(self, key: tuple[str, int]) -> None:
+        """Count a handle off."""
+        with self._changed:
+            self.open.remove(key)
+            self._changed.notify_all()
+
+    def wait_for_open(self, *keys: tuple[str, int]) -> None:
+        """Wait until exactly these handles are open."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: sorted(self.open) == sorted(keys), 10), f"open: {self.open}"
+
+
+def teller(book: Book) -> type[Backend]:
+    """Return a backend: a model answers with the number in its file, or with its version; words in the file make it fail."""
+
+    class Teller(Backend):
+        default_filenames = (FILE,)
+        is_healthy = True
+
+        @classmethod
+        def auto_complete(cls, model: ModelContext) -> ModelConfig:
+            book.note("auto_complete", model)
+            model.shared = book.opened((model.name, model.version))
+            if _text(model.path) == "cannot be completed":
+                raise ValueError("no signature")
+            config = ModelConfig()
+            config.CopyFrom(model.config)
+            if not config.input:
+                config.input.add(name="IN", data_type="TYPE_INT32", dims=[1])
+                config.output.add(name="OUT", data_type="TYPE_INT32", dims=[1])
+            return config
+
+        @classmethod
+        def load(cls, model: ModelContext) -> object:
+            book.note("load", model)
+            if _text(model.path) == "cannot be loaded":
+                raise ValueError("no weights")
+            if _text(model.path) == "is not there":
+                raise Unavailable("the weights are on their way")
+            return model.shared or book.opened((model.name, model.version))
+
+        def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+            if _text(model.path) == "has no instance":
+                raise ValueError("no memory")
+            super().__init__(model, instance)
+            text = _text(model.path)
+            self.number = int(text) if text.isdigit() else model.version
+
+        def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+            return {"OUT": np.full_like(inputs["IN"], self.number)}
+
+        def is_ready(self) -> bool:
+            return type(self).is_healthy
+
+        @classmethod
+        def unload(cls, shared: Any) -> None:
+            book.freed(shared)
+
+    return Teller
+
+
+def _text(path: Path) -> str:
+    file = path / FILE
+    return file.read_text() if file.is_file() else ""
+
+
+def write(repository: ModelRepository, name: str, text: object = "", version: int = 1, config: str | None = None) -> None:
+    """Write a version of a model; each write has a time of its own, however quick they follow each other."""
+    folder = repository.add(name, config, versions={version: {FILE: str(text)}})
+    for path in (folder / str(version) / FILE, folder / "config.pbtxt"):
+        if path.exists():
+            moment = next(_clock)
+            os.utime(path, (moment, moment))

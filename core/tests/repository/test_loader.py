@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy.errors import TritonError
+
+from ..toys.serving import ToyPlugin, ask, config_of, numbers
+from .teller import write
+
+
+def load_error(server, name):
+    with pytest.raises(TritonError) as failed:
+        server.engine.load_model(name)
+    return failed.value.message
+
+
+def test_a_folder_with_only_a_backend_s_file_is_a_model(serve, model_repository, witness, book):
+    write(model_repository, "m", 42)
+    with serve() as server:
+        server.engine.load_model("m")
+        config = server.engine.model_config("m")
+        assert (config.name, config.backend, config.default_model_filename) == ("m", "teller", "model.txt")
+        (answers,) = witness.wait(ask(server.engine, witness, "m", [0]))
+        assert numbers(answers) == [[42]]
+    book.wait_for_open()
+
+
+def test_what_completion_opened_is_what_the_load_goes_on_from(serve, model_repository, book):
+    write(model_repository, "m")
+    with serve() as server:
+        server.engine.load_model("m")
+        assert book.events("auto_complete", "load") == [("auto_complete", "m", 1), ("load", "m", 1)]
+        assert book.open == [("m", 1)]
+    book.wait_for_open()
+
+
+def test_completion_looks_at_a_version_that_is_loaded(serve, model_repository, book):
+    for version in (1, 2, 3):
+        write(model_repository, "m", version=version, config='version_policy { specific { versions: [1, 2] } }')
+    with serve() as server:
+        server.engine.load_model("m")
+        assert book.events("auto_complete") == [("auto_complete", "m", 2)]
+        assert sorted(book.open) == [("m", 1), ("m", 2)]
+    book.wait_for_open()
+
+
+def test_completion_can_be_turned_off(serve, model_repository, book):
+    write(model_repository, "m", config=config_of("teller"))
+    with serve(disable_auto_complete=True) as server:
+        server.engine.load_model("m")
+        assert book.events("auto_complete") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "config", "says"),
+    [
+        ("cannot be completed", "", "no signature"),
+        ("cannot be loaded", "", "no weights"),
+        ("has no instance", "", "no memory"),
+        ("", "input { name: 'IN' data_type: TYPE_INT32 dims: -5 } max_batch_size: 2", "dims"),
+        ("", "output { name: 'OUT' data_type: TYPE_INT32 dims: 1 label_filename: 'no.txt' }", "label file 'no.txt'"),
+        ("", "sequence_batching {}", "sequence"),
+        ("", "backend: 'teller' dynamic_batching {}", "pip install tritonpy-batching-dynamic"),
+    ],
+)
+def test_a_load_that_fails_anywhere_frees_what_was_opened(serve, model_repository, book, text, config, says):
+    write(model_repository, "m", text, config=config)
+    with serve() as server:
+        assert says in load_error(server, "m")
+        assert book.events("auto_complete") == [("auto_complete", "m", 1)]
+        assert book.open == []
+
+
+def test_every_problem_of_a_configuration_is_told_at_once_with_its_place(serve, model_repository):
+    write(model_repository, "m", config='backend: "teller"\nmax_batch_sise: 3\n  platfrom: "x"\n')
+    with serve() as server:
+        message = load_error(server, "m")
+    assert message.startswith("failed to load 'm', failed to poll from model repository: ")
+    assert "line 2, column 1: " in message
+    assert "max_batch_size" in message
+    assert "line 3, column 3: " in message
+
+
+def test_what_the_validator_finds_has_its_place_too(serve, model_repository):
+    write(model_repository, "m", config='backend: "teller"\ninput { name: "IN"\n data_type: TYPE_INT32\n dims: -5 }\nname: "else"')
+    with serve() as server:
+        message = load_error(server, "m")
+    assert "line 4, column " in message
+    assert "line 5, column 1: " in message
+
+
+def test_a_backend_that_is_not_installed_says_what_to_install(serve, model_repository):
+    write(model_repository, "m", config='backend: "pytorch"')
+    with serve() as server:
+        assert "pip install tritonpy-backend-torch" in load_error(server, "m")
+
+
+def test_nothing_tells_the_backend(serve, model_repository):
+    model_repository.add("m")
+    with serve() as server:
+        assert "Could not determine backend for model 'm'" in load_error(server, "m")
+
+
+def test_the_named_configuration_file_is_used(serve, model_repository):
+    write(model_repository, "m", config='backend: "nobody"')
+    model_repository.add("m", files={"configs/mine.pbtxt": 'backend: "teller" max_batch_size: 7'})
+    with serve(model_config_name="mine") as server:
+        server.engine.load_model("m")
+        assert server.engine.model_config("m").max_batch_size == 7
+
+
+def test_another_plugin_s_backend_is_not_imported_for_a_model_that_names_its_own(serve, model_repository):
+    write(model_repository, "m", config='backend: "teller"')
+    with serve(ToyPlugin({"heavy": "no_such_module:Heavy"})) as server:
+        server.engine.load_model("m")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import threading
+
+from tritonpy.errors import Unavailable
+from tritonpy.repository.polling import Polling
+
+
+class Script:
+    """Polls that end as scripted: None, or an exception to raise; `done` is set when all have run."""
+
+    def __init__(self, *outcomes):
+        self.outcomes = list(outcomes)
+        self.done = threading.Event()
+
+    def __call__(self):
+        if not self.outcomes:
+            self.done.set()
+            return
+        outcome = self.outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+
+
+def run(script):
+    polling = Polling(script, 0.001)
+    polling.start()
+    assert script.done.wait(10)
+    polling.stop()
+    assert "poll" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_it_polls_until_it_is_stopped():
+    run(Script(None, None, None))
+
+
+def test_an_error_is_logged_once_while_it_lasts_and_again_when_it_comes_back(caplog):
+    run(Script(Unavailable("gone"), Unavailable("gone"), None, Unavailable("gone"), Unavailable("other")))
+    assert [record.message for record in caplog.records] == [
+        f"{text}; what is loaded goes on serving" for text in ("gone", "gone", "other")
+    ]
+
+
+def test_an_unexpected_exception_is_logged_and_polling_goes_on(caplog):
+    run(Script(ZeroDivisionError("oops"), None))
+    assert "oops" in caplog.text
+
+
+def test_stopping_what_never_began_does_nothing():
+    Polling(Script(), 1).stop()

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from tritonpy.repository import retiring
+from tritonpy.repository.retiring import Retiring
+from tritonpy.repository.table import ModelTable
+
+
+class Model:
+    """Closes when the test lets it; `open` requests wait."""
+
+    def __init__(self, version=1, waiting=0, executing=0, error=None):
+        self.name, self.version, self.open = "m", version, waiting + executing
+        self.executing = executing
+        self.drained = threading.Event()
+        self.error = error
+        self.release()
+
+    def release(self):
+        if not self.open:
+            self.drained.set()
+
+    def close(self):
+        assert self.drained.wait(10)
+        if self.error is not None:
+            raise self.error
+
+    def give_up(self):
+        self.open = self.executing
+        self.release()
+
+
+class Agents:
+    def __init__(self):
+        self.told = []
+
+    def tell(self, action):
+        self.told.append(action.value)
+
+
+@pytest.fixture
+def prepared():
+    agents, released = Agents(), []
+    return SimpleNamespace(agents=agents, release=lambda: released.append(True), released=released)
+
+
+@pytest.fixture
+def retire(prepared):
+    table, unloaded = ModelTable(), []
+    under_test = Retiring(table, unloaded.append)
+
+    def start(*models):
+        table.swap("m", {model.version: model for model in models})
+        under_test.retire("m", table.swap("m", {}), prepared)
+        return under_test
+
+    start.table, start.unloaded = table, unloaded
+    yield start
+    assert not [thread for thread in threading.enumerate() if thread.name == "unload m"]
+
+
+def test_versions_close_and_then_what_they_were_loaded_from_is_freed(retire, prepared):
+    models = [Model(1), Model(2)]
+    assert retire(*models).wait(10)
+    assert [(line.version, line.state, line.reason) for line in retire.table.index("m")] == [
+        ("1", "UNAVAILABLE", "unloaded"),
+        ("2", "UNAVAILABLE", "unloaded"),
+    ]
+    assert retire.unloaded == models
+    assert prepared.agents.told == ["UNLOAD", "UNLOAD_COMPLETE"]
+    assert prepared.released == [True]
+
+
+def test_retiring_returns_at_once_and_what_is_in_flight_finishes(retire, prepared):
+    model = Model(executing=1)
+    under_test = retire(model)
+    assert [line.state for line in retire.table.index("m")] == ["UNLOADING"]
+    assert prepared.released == []
+    model.drained.set()
+    assert under_test.wait(10)
+
+
+def test_after_the_time_out_what_waits_is_given_up(retire, prepared):
+    assert not retire(Model(1, waiting=2)).wait(0)
+    assert prepared.released == [True]
+
+
+def test_what_executes_is_not_waited_for_longer_than_a_moment(retire, monkeypatch):
+    monkeypatch.setattr(retiring, "GRACE_S", 0.01)
+    model = Model(executing=1)
+    under_test = retire(model)
+    assert not under_test.wait(0)
+    model.drained.set()
+    assert under_test.wait(10)
+
+
+@pytest.mark.parametrize("broken", ["close", "release"])
+def test_what_fails_to_close_is_logged_and_the_rest_is_freed(retire, prepared, caplog, broken):
+    if broken == "close":
+        model = Model(error=OSError("stuck"))
+    else:
+        model = Model()
+        prepared.release = lambda: 1 / 0
+    assert retire(model, Model(2)).wait(10)
+    assert ("version 1 of 'm' failed to close" if broken == "close" else "the files of 'm' were not released") in caplog.text
+    assert len(retire.unloaded) == 2
+    assert prepared.agents.told == ["UNLOAD", "UNLOAD_COMPLETE"]
+
+
+def test_nothing_retires_nothing_is_waited_for():
+    assert Retiring(ModelTable(), lambda model: None).wait(0)

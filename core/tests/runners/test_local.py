@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from core.tests.toys.doubler import Doubler
+from core.tests.toys.limiter import ResourceLimiter
+from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
+from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.errors import StartupError
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+from tritonpy.types import Batch
+
+
+class Diary(Doubler):
+    """Writes down what happens to it, and on which thread."""
+
+    events: ClassVar[list[tuple[str, str]]] = []
+
+    @classmethod
+    def note(cls, event: str) -> None:
+        cls.events.append((event, threading.current_thread().name))
+
+    @classmethod
+    def load(cls, model: ModelContext) -> object:
+        cls.events = []
+        cls.note("load")
+        return "shared"
+
+    def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+        super().__init__(model, instance)
+        assert model.shared == "shared"
+        self.note("init")
+
+    def execute(self, batch: Batch) -> None:
+        self.note("execute")
+        super().execute(batch)
+
+    def close(self) -> None:
+        self.note("close")
+
+    @classmethod
+    def unload(cls, shared: object) -> None:
+        assert shared == "shared"
+        cls.note("unload")
+
+
+def test_an_instance_lives_on_one_thread_named_after_it(model_repository: ModelRepository) -> None:
+    model_repository.add("m", config_of("toy", instances=2))
+    witness = Witness()
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Diary}))) as server:
+        witness.wait(*[ask(server.engine, witness, "m", [number]) for number in range(20)])
+    kinds = [event for event, _ in Diary.events]
+    assert (kinds[0], kinds[-1], kinds.count("unload")) == ("load", "unload", 1)
+    for name in ("m_0_0", "m_0_1"):
+        own = [event for event, thread in Diary.events if thread == name]
+        assert (own[0], own[-1]) == ("init", "close")
+        assert set(own[1:-1]) <= {"execute"}
+    assert not {thread.name for thread in threading.enumerate()} & {"m_0_0", "m_0_1"}
+
+
+def test_an_instance_that_cannot_be_built_fails_the_load_and_the_others_are_closed(
+    model_repository: ModelRepository,
+) -> None:
+    class Fragile(Diary):
+        def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+            super().__init__(model, instance)
+            if instance.index == 1:
+                raise ValueError("there is no second one")
+
+    model_repository.add("m", config_of("toy", instances=3))
+    limiter = ResourceLimiter({})
+    plugins = toy_plugins(ToyPlugin({"toy": Fragile}))
+    with serving(model_repository, plugins, limiter=limiter, exit_on_error=False) as server:
+        assert "there is no second one" in server.failures["m"].message
+        assert sorted(event for event, _ in Fragile.events) == sorted(["load", *["init"] * 3, *["close"] * 2, "unload"])
+        assert limiter.needs == {}
+
+
+def test_what_needs_more_than_there_is_fails_the_load_and_leaves_nothing_behind(model_repository: ModelRepository) -> None:
+    class Strict(ResourceLimiter):
+        def register(self, instance: str, device: int, group: Any) -> None:
+            if len(self.needs) == 1:
+                raise ValueError("only one may register")
+            super().register(instance, device, group)
+
+    model_repository.add("m", config_of("toy", instances=2))
+    limiter = Strict({})
+    with (
+        pytest.raises(StartupError, match="failed to load all models: m"),
+        serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), limiter=limiter),
+    ):
+        pass
+    assert limiter.needs == {}
+
+
+def test_several_instances_execute_at_the_same_time(model_repository: ModelRepository) -> None:
+    together = threading.Barrier(3)
+
+    class Meeting(Doubler):
+        def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+            together.wait(10)  # passes only when three are inside
+            return super().infer(inputs)
+
+    model_repository.add("m", config_of("toy", instances=3))
+    witness = Witness()
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Meeting}))) as server:
+        requests = [ask(server.engine, witness, "m", [number]) for number in range(9)]
+        assert all(answer.error is None for (answer,) in witness.wait(*requests))
+
+
+def test_an_instance_that_fails_to_close_holds_nobody_up(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Stubborn(Backend):
+        def close(self) -> None:
+            raise ValueError("will not close")
+
+    model_repository.add("m", config_of("toy"))
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Stubborn}))) as server:
+        assert server.engine.is_model_ready("m")
+    assert "instance m_0_0 failed to close" in caplog.text
+
+
+def test_a_model_is_ready_when_all_its_instances_are(model_repository: ModelRepository) -> None:
+    class Moody(Doubler):
+        ready = False
+
+        def is_ready(self) -> bool:
+            return Moody.ready or self.instance.index == 0
+
+    model_repository.add("m", config_of("toy", instances=2))
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Moody}))) as server:
+        assert not server.engine.is_model_ready("m")
+        Moody.ready = True
+        assert server.engine.is_model_ready("m")

@@ -1,0 +1,269 @@
+"""A server as its users have it: a process on free ports, asked over the wire."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+import psutil
+import pytest
+import tritonclient.grpc
+import tritonclient.http
+from onnx import TensorProto, helper
+
+from tritonpy.testing import ModelRepository
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMEOUT_S = 60
+LISTENS = re.compile(r"(http|grpc|metrics) listens on 127\.0\.0\.1:(\d+)")
+TYPES = {
+    "BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8, "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
+    "UINT64": TensorProto.UINT64, "INT8": TensorProto.INT8, "INT16": TensorProto.INT16, "INT32": TensorProto.INT32,
+    "INT64": TensorProto.INT64, "FP16": TensorProto.FLOAT16, "FP32": TensorProto.FLOAT, "FP64": TensorProto.DOUBLE,
+    "BYTES": TensorProto.STRING, "BF16": TensorProto.BFLOAT16,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back over HTTP."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Served:
+    """A `tritonpy serve` process; ports are those that its log names, 0 where there is no such frontend."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+    ports: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def http(self) -> str:
+        return f"127.0.0.1:{self.ports['http']}"
+
+    @property
+    def grpc(self) -> str:
+        return f"127.0.0.1:{self.ports['grpc']}"
+
+    @property
+    def log(self) -> str:
+        return self.output.read_text(encoding="utf-8", errors="replace")
+
+    def ask(self, path: str, body: bytes | str | None = None, headers: Mapping[str, str] = {}) -> Answer:  # noqa: B006
+        """Send GET, or POST where there is a body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=TIMEOUT_S)
+        with contextlib.closing(connection):
+            connection.request("GET" if body is None else "POST", path, body, dict(headers))
+            answer = connection.getresponse()
+            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Return what `condition` gives as soon as it is true; fails with the log when it never is or the process ends."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            if found := condition():
+                return found
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        pytest.fail(f"{what}: not so (exit status {self.process.poll()}); it printed:\n{self.log[-6000:]}")
+
+    def until_logged(self, pattern: str) -> None:
+        self.wait(lambda: re.search(pattern, self.log), f"logs '{pattern}'")
+
+    def until_ended(self) -> int:
+        return self.process.wait(TIMEOUT_S)
+
+    def end(self) -> None:
+        """Kill what is left of it, children included."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self.process.pid).children(recursive=True)
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Models:
+    """Writes model repositories."""
+
+    def __init__(self, path: Path) -> None:
+        self.repository = ModelRepository(path)
+        self.path = path
+
+    def example(self, name: str) -> None:
+        """Take over one of the project's examples."""
+        shutil.copytree(ROOT / "examples" / "models" / name, self.path / name)
+
+    def identity(self, name: str, datatype: str, dims: list[Any], config: str | None = None) -> None:
+        """An ONNX model that answers IN as OUT."""
+        self.repository.add(name, config, {1: {"model.onnx": identity_onnx(datatype, dims)}})
+
+    def toy(self, backend: str, datatype: str = "FP32", more: str = "", name: str = "") -> None:
+        """A model of one of the toy backends, called like it."""
+        config = f'backend: "{backend}"\nmax_batch_size: 8\n{tensors_text(datatype, "1")}{more}\n'
+        self.repository.add(name or backend, config)
+
+
+def tensors_text(datatype: str, dims: str) -> str:
+    """Return the part of a configuration that describes IN and OUT."""
+    kind = datatype.replace("BYTES", "STRING")
+    return "".join(
+        f'{where} [{{ name: "{name}" data_type: TYPE_{kind} dims: [{dims}] }}]\n'
+        for where, name in (("input", "IN"), ("output", "OUT"))
+    )
+
+
+def identity_onnx(datatype: str, dims: list[Any]) -> bytes:
+    """Return an ONNX file; `dims` holds numbers and names of open dimensions."""
+    tensors = [helper.make_tensor_value_info(name, TYPES[datatype], dims) for name in ("IN", "OUT")]
+    graph = helper.make_graph([helper.make_node("Identity", ["IN"], ["OUT"])], "identity", tensors[:1], tensors[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+Serve = Callable[..., contextlib.AbstractContextManager[Served]]
+
+
+@pytest.fixture(scope="session")
+def free_ports() -> Callable[[int], list[int]]:
+    """`free_ports(n)`: n ports that were free a moment ago, for those who cannot let the server choose."""
+
+    def find(count: int) -> list[int]:
+        with contextlib.ExitStack() as stack:
+            probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+            for probe in probes:
+                probe.bind(("127.0.0.1", 0))
+            return [int(probe.getsockname()[1]) for probe in probes]
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PYTHONPATH with the installed toy backends."""
+    folder = tmp_path_factory.mktemp("toys")
+    shutil.copy(ROOT / "tests" / "toys" / "toy_backends.py", folder)
+    installed = folder / "toy_backends-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-backends\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[tritonpy]\ntoy-backends = toy_backends\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def serve(toys: Path) -> Serve:
+    """`with serve("--flag=value", …) as served`: a server on free ports; `until` says how far it must be, None for not at all."""
+
+    @contextlib.contextmanager
+    def start(*flags: str, until: str | None = "ready: ", ports: bool = True) -> Iterator[Served]:
+        free = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"] if ports else []
+        environment = {**os.environ, "PYTHONPATH": str(toys), "PYTHONUNBUFFERED": "1"}
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder) / "log"
+            with output.open("wb") as file:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "tritonpy", "serve", *free, *flags],
+                    stdout=file, stderr=file, start_new_session=True, env=environment, cwd=folder,
+                )  # fmt: skip
+            served = Served(process, output)
+            try:
+                if until is not None:
+                    served.until_logged(until)
+                    served.ports.update((name, int(port)) for name, port in LISTENS.findall(served.log))
+                yield served
+            finally:
+                served.end()
+
+    return start
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Models:
+    """An empty repository of this test."""
+    return Models(tmp_path / "models")
+
+
+@pytest.fixture(scope="session")
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for every test that leaves it as it was: the examples, an identity of each data type, and toys.
+
+    Its control mode is explicit; `spare` is not loaded.
+    """
+    models = Models(tmp_path_factory.mktemp("session") / "models")
+    for name in ("add_sub", "digits"):
+        models.example(name)
+    for datatype in TYPES:
+        models.identity(f"identity_{datatype.lower()}", datatype, ["rows", "columns"], tensors_text(datatype, "-1, -1"))
+    models.identity("scalar", "FP32", ["batch"], SCALAR)
+    models.identity("completed", "FP32", ["batch", 3])
+    models.identity("spare", "FP32", ["batch", 2])
+    models.toy("raising", more="dynamic_batching { }")
+    models.toy("repeat", "INT32", "model_transaction_policy { decoupled: true }")
+    loaded = [f"--load-model={path.name}" for path in models.path.iterdir() if path.name != "spare"]
+    with serve(f"--model-repository={models.path}", "--model-control-mode=explicit", *loaded) as served:
+        yield served
+
+
+SCALAR = """
+max_batch_size: 8
+input [{ name: "IN" data_type: TYPE_FP32 dims: [1] reshape: { shape: [] } }]
+output [{ name: "OUT" data_type: TYPE_FP32 dims: [1] reshape: { shape: [] } }]
+"""
+
+
+@pytest.fixture(scope="session")
+def http_client(server: Served) -> Iterator[Any]:
+    with tritonclient.http.InferenceServerClient(server.http, concurrency=4, network_timeout=TIMEOUT_S) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def grpc_client(server: Served) -> Iterator[Any]:
+    with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
+        yield client
+
+
+@pytest.fixture(params=["http", "grpc"])
+def protocol(request: pytest.FixtureRequest) -> Any:
+    """tritonclient's module of each protocol."""
+    return getattr(tritonclient, request.param)
+
+
+@pytest.fixture
+def client(protocol: Any, request: pytest.FixtureRequest) -> Any:
+    """A client of `server` by each protocol."""
+    return request.getfixturevalue(f"{protocol.__name__.rpartition('.')[2]}_client")
+
+
+@pytest.fixture(scope="session")
+def onnx_identity() -> Callable[[str, list[Any]], bytes]:
+    """`onnx_identity(datatype, dims)`: an ONNX file that answers IN as OUT."""
+    return identity_onnx
