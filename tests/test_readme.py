@@ -47,7 +47,7 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         """What a user's shell has: nothing of the tests' own."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITONPY", "VIRTUAL", "PIP_REQUIRE"))}
-        return {**kept, "PATH": f"{self.folder / '.venv' / 'bin'}:{kept['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        return {**kept, "PATH": f"{self.folder / '.venv' / 'bin'}:{kept['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1"}
 
     def moved(self, text: str) -> str:
         """Return `text` with the ports of this checkout."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tritonpy.interpreter import SWITCH_INTERVAL_S, prepare_interpreter, settle_interpreter
+from tritonpy.interpreter import SWITCH_INTERVAL_S, prepare_interpreter, release_interpreter, settle_interpreter
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +28,9 @@ def test_what_start_up_made_is_not_looked_at_again() -> None:
     gc.unfreeze()
     settle_interpreter()
     assert gc.get_freeze_count() > 0
+
+
+def test_it_is_looked_at_again_when_the_server_is_gone() -> None:
+    settle_interpreter()
+    release_interpreter()
+    assert gc.get_freeze_count() == 0

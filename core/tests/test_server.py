@@ -9,6 +9,7 @@ import pytest
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.observer import Observer
 from tritonpy.api.options import Options
+from tritonpy.clock import now_ns
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.errors import PluginError, StartupError, Unavailable
@@ -102,9 +103,9 @@ def witness():
 
 @pytest.fixture
 def make(model_repository, book):
-    def build_server(plugin=None, backends=None, **settings):
+    def build_server(plugin=None, served_by=None, **settings):
         raw = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT} | settings
-        toys = ToyPlugin({"teller": teller(book)} | (backends or {}))
+        toys = ToyPlugin({"teller": teller(book)} | (served_by or {}))
         return build(decode_server_config(raw), toy_plugins(toys, *([plugin] if plugin else [])))
 
     return build_server
@@ -129,7 +130,8 @@ def test_a_server_lives_from_start_to_stop(make, model_repository, witness, book
 
     async def live():
         await server.start()
-        request = ask(server.engine, witness, "m", [0])
+        deadline_ns = now_ns() + 3600 * 10**9  # starts the timer's thread, which must not stay either
+        request = ask(server.engine, witness, "m", [0], deadline_ns=deadline_ns)
         (answers,) = await asyncio.to_thread(witness.wait, request)
         assert await server.drain(10)
         await server.stop()
@@ -354,8 +356,8 @@ def test_stop_follows_without_a_start(make):
 
 class TestBuild:
     def test_a_part_that_is_not_installed_is_named(self, make):
-        with pytest.raises(PluginError, match="no plugin provides observer 'prometheus': pip install"):
-            make(observers={"prometheus": {}})
+        with pytest.raises(PluginError, match="no plugin provides frontend 'http': pip install tritonpy-frontend-http"):
+            make(frontends=SILENT | {"http": {}})
 
     @pytest.mark.parametrize(
         ("settings", "path"),

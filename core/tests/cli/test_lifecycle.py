@@ -95,6 +95,12 @@ def test_a_signal_drains_and_stops_the_server(life, exits, number, caplog):
     assert f"Signal ({int(number)}) received." in caplog.messages
 
 
+def test_signal_handlers_are_restored_at_the_end(life):
+    before = [signal.getsignal(number) for number in lifecycle.SIGNALS]
+    life(ToyServer(start=signalled())).run()
+    assert [signal.getsignal(number) for number in lifecycle.SIGNALS] == before
+
+
 def test_addresses_are_logged_with_how_to_open_them(life, caplog):
     caplog.set_level(logging.INFO, "tritonpy")
     life(ToyServer(start=signalled())).run()

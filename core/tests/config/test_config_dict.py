@@ -6,6 +6,7 @@ from typing import Any
 
 from google.protobuf import json_format
 from hypothesis import given
+
 from tritonpy.config.config_dict import config_to_dict
 from tritonpy.config.model_json import read_config_json
 from tritonpy.config.model_text import read_config_text

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tritonpy.config.fields import fields_of, is_map, is_set, map_parts, oneof_conflict
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelDynamicBatching
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
+
 from tritonpy.config.json_scalar import scalar_value, shown
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelMetrics
 

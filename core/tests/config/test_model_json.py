@@ -8,6 +8,7 @@ import pytest
 from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tritonpy.config.model_json import read_config_json
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

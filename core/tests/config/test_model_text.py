@@ -4,6 +4,7 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tritonpy.config.model_text import config_to_text, read_config_text
 from tritonpy.config.positions import Position
 from tritonpy.config.problem import InvalidConfig

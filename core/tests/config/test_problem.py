@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tritonpy.config.problem import SHOWN, ConfigProblem, InvalidConfig, refuse_problems
 from tritonpy.errors import Code, InvalidArgument
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem, InvalidConfig
 from tritonpy.config.reading import ConfigReading

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tritonpy.config.scalars import enum_numbers, integer_in_range
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput
 

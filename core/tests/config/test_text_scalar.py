@@ -6,6 +6,7 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tritonpy.config.text_scalar import scalar_value
 from tritonpy.config.text_tree import Scalar, parse
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelDynamicBatching, ModelInput, ModelMetrics

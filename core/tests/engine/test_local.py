@@ -43,7 +43,7 @@ def calls(engine, witness):
         "config": lambda name="m", version=-1: engine.model_config(name, version),
         "ready": lambda name="m", version=-1: engine.is_model_ready(name, version),
         "statistics": lambda name="m", version=-1: engine.statistics(name, version),
-        "index": lambda: engine.repository_index(),
+        "index": engine.repository_index,
         "load": lambda: engine.load_model("m"),
         "unload": lambda: engine.unload_model("m"),
     }

@@ -36,7 +36,7 @@ def test_what_completion_opened_is_what_the_load_goes_on_from(serve, model_repos
 
 def test_completion_looks_at_a_version_that_is_loaded(serve, model_repository, book):
     for version in (1, 2, 3):
-        write(model_repository, "m", version=version, config='version_policy { specific { versions: [1, 2] } }')
+        write(model_repository, "m", version=version, config="version_policy { specific { versions: [1, 2] } }")
     with serve() as server:
         server.engine.load_model("m")
         assert book.events("auto_complete") == [("auto_complete", "m", 2)]
@@ -87,6 +87,17 @@ def test_what_the_validator_finds_has_its_place_too(serve, model_repository):
         message = load_error(server, "m")
     assert "line 4, column " in message
     assert "line 5, column 1: " in message
+
+
+@pytest.mark.parametrize("content", [b"\x00\xff\xfe garbage", b"{" * 10_000, b"input [", "max_batch_size".encode("utf-16")])
+def test_what_is_no_configuration_at_all_fails_the_load_alone(serve, model_repository, content):
+    write(model_repository, "good")
+    write(model_repository, "m")
+    (model_repository.path / "m" / "config.pbtxt").write_bytes(content)
+    with serve() as server:
+        server.engine.load_model("good")
+        assert "config.pbtxt has " in load_error(server, "m")
+        assert server.engine.is_model_ready("good")
 
 
 def test_a_backend_that_is_not_installed_says_what_to_install(serve, model_repository):

@@ -7,15 +7,16 @@ from tritonpy.repository.opened import Opened, free
 
 @pytest.fixture
 def backend():
-    class Freeing:
-        freed = []
+    freed = []
 
+    class Freeing:
         @classmethod
         def unload(cls, shared):
             if shared == "stuck":
                 raise OSError("it is stuck")
-            cls.freed.append(shared)
+            freed.append(shared)
 
+    Freeing.freed = freed
     return Freeing
 
 

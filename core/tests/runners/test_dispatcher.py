@@ -151,19 +151,19 @@ def test_a_bound_holds_requests_back_until_one_leaves() -> None:
 
 
 class Expiring(DirectScheduler):
-    """Drops everything when its time has come."""
+    """Asks to be called again every millisecond, and drops everything once it may."""
 
     def __init__(self, dropped: Callable[[InferRequest], None]) -> None:
         super().__init__(None)
         self._dropped = dropped
-        self.due_ns = 0
+        self.may = False
 
     def ready(self, instance: int, now_ns: int) -> bool:
         return False
 
     def expire(self, now_ns: int) -> int | None:
-        if now_ns < self.due_ns:
-            return self.due_ns
+        if not self.may:
+            return now_ns + 1_000_000
         for each in self._queue:
             self._dropped(each)
         self._queue.clear()
@@ -173,7 +173,6 @@ class Expiring(DirectScheduler):
 def test_requests_expire_though_no_instance_moves_and_are_flushed_without_the_lock() -> None:
     done, dropped, locked = threading.Event(), [], []
     scheduler = Expiring(dropped.append)
-    scheduler.due_ns = now_ns() + 10_000_000
     with dispatching(scheduler, 1) as (dispatcher, _):
 
         def flush() -> None:
@@ -185,6 +184,7 @@ def test_requests_expire_though_no_instance_moves_and_are_flushed_without_the_lo
         waiting = [request(), request()]
         for each in waiting:
             enqueue(dispatcher, each)
+        scheduler.may = True
         assert done.wait(PATIENCE_S)
         assert dropped == waiting
         assert not any(locked)

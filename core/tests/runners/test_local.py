@@ -53,7 +53,7 @@ def test_an_instance_lives_on_one_thread_named_after_it(model_repository: ModelR
     model_repository.add("m", config_of("toy", instances=2))
     witness = Witness()
     with serving(model_repository, toy_plugins(ToyPlugin({"toy": Diary}))) as server:
-        witness.wait(*[ask(server.engine, witness, "m", [number]) for number in range(20)])
+        witness.wait(*[ask(server.engine, witness, "m", [1]) for _ in range(20)])
     kinds = [event for event, _ in Diary.events]
     assert (kinds[0], kinds[-1], kinds.count("unload")) == ("load", "unload", 1)
     for name in ("m_0_0", "m_0_1"):

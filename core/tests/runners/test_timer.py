@@ -20,10 +20,12 @@ def timer() -> Iterator[Timer]:
 
 
 def test_callbacks_run_in_the_order_of_their_times(timer: Timer) -> None:
-    done, seen, now = threading.Event(), [], now_ns()
-    timer.at(now + 3_000_000, done.set)
-    timer.at(now + 2_000_000, lambda: seen.append("second"))
-    timer.at(now + 1_000_000, lambda: seen.append("first"))
+    busy, done, seen = threading.Event(), threading.Event(), []
+    timer.at(0, lambda: busy.wait(10))
+    timer.at(3, done.set)
+    timer.at(2, lambda: seen.append("second"))
+    timer.at(1, lambda: seen.append("first"))
+    busy.set()
     assert done.wait(10)
     assert seen == ["first", "second"]
 

@@ -64,7 +64,7 @@ def serving(
     limiter: RateLimiter | None = None,
     **settings: Any,
 ) -> Iterator[Server]:
-    """Start a server of `repository` and stop it at the end, without waiting for requests that are open then."""
+    """Start a server of `repository`; at the end drain and stop it: none of its threads is left."""
     config = decode_server_config(
         {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
     )
@@ -72,7 +72,11 @@ def serving(
     with asyncio.Runner() as loop:
         try:
             loop.run(server.start())
-            yield server
+            try:
+                yield server
+            finally:
+                drained = loop.run(server.drain(10))
+            assert drained, "some requests were never answered"
         finally:
             loop.run(server.stop())
 

@@ -85,7 +85,7 @@ class Backend(ABC):
     Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread; two calls never overlap. Different
     instances run at the same time. The class methods run while the model loads, on the loading thread.
     Errors: an exception from `__init__` fails the load with its text; one from `infer` or `execute` answers the requests of that
-    batch that are still unanswered with its text. Raise a `TritonError` to choose the code.
+    batch (and of those that `take_more` gave) that are still unanswered with its text. Raise a `TritonError` to choose the code.
     """
 
     Options: ClassVar[type[Options]] = NoOptions

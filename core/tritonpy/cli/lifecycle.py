@@ -59,9 +59,12 @@ class Life:
 
     def run(self) -> None:
         """Serve until a signal comes, on the loop of the frontend that is a host or on one of our own."""
+        before = {number: signal.getsignal(number) for number in SIGNALS}
         try:
             self._run()
         finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)  # uvloop leaves its own when it closes
             if self._watch is not None:
                 self._watch.cancel()
 
@@ -76,7 +79,7 @@ class Life:
     async def serve(self) -> None:
         """Start the server, wait until it is asked to stop, and stop it. Raises what `start` raises."""
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:  # the loop takes them back when it closes: a second signal counts until then
+        for number in SIGNALS:  # until `run` takes them back: a second signal counts
             loop.add_signal_handler(number, self._signalled, number)
         try:
             if await self._start():

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from tritonpy_protos.model_config_pb2 import ModelConfig
 
 from tritonpy.config.fields import fields_of, is_map, map_parts
 from tritonpy.config.scalars import enum_numbers
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def config_to_dict(config: ModelConfig) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from tritonpy_protos.model_config_pb2 import ModelConfig
 
 from tritonpy.config.fields import fields_of, is_map, map_parts, oneof_conflict
 from tritonpy.config.json_scalar import scalar_value, shown
@@ -18,6 +17,7 @@ from tritonpy.config.names import unknown_name
 from tritonpy.config.positions import Positions, child, entry
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.reading import ConfigReading
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def read_config_json(text: str | bytes) -> ConfigReading:

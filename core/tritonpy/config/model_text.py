@@ -11,7 +11,6 @@ from typing import Any
 from google.protobuf import text_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from tritonpy_protos.model_config_pb2 import ModelConfig
 
 from tritonpy.config import text_tree
 from tritonpy.config.fields import fields_of, is_map, is_set, map_parts, oneof_conflict
@@ -22,6 +21,7 @@ from tritonpy.config.reading import ConfigReading
 from tritonpy.config.scalars import ScalarValue
 from tritonpy.config.text_scalar import scalar_value
 from tritonpy.config.text_tree import Block, Field, Scalar
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def read_config_text(text: str | bytes) -> ConfigReading:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tritonpy_protos.model_config_pb2 import ModelConfig
-
 from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem, refuse_problems
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 class ConfigReading(NamedTuple):

@@ -45,14 +45,15 @@ def list_model(name: str, path: Path) -> ModelListing:
     return ModelListing(name, f"{hash(frozenset(files.items())):x}", files, path)
 
 
-def _fingerprints(folder: Path, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _fingerprints(folder: Path, prefix: str, above: frozenset[tuple[int, int]]) -> Iterator[tuple[str, str]]:
     try:
-        real = os.path.realpath(folder)
+        status = os.stat(folder)
+        itself = status.st_dev, status.st_ino
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError:  # removed while we look: the next scan sees it whole
         return
-    if real in above:  # a link to a folder that it lies in has no end
+    if itself in above:  # a link to a folder that it lies in has no end
         return
     if prefix and not entries:
         yield prefix, "empty"
@@ -60,7 +61,7 @@ def _fingerprints(folder: Path, prefix: str, above: frozenset[str]) -> Iterator[
         relative = f"{prefix}{entry.name}"
         try:
             if entry.is_dir():
-                yield from _fingerprints(Path(entry.path), f"{relative}/", above | {real})
+                yield from _fingerprints(Path(entry.path), f"{relative}/", above | {itself})
             else:
                 status = entry.stat()
                 yield relative, f"{status.st_mtime_ns}-{status.st_size}"

@@ -104,6 +104,8 @@ class RepositoryManager:
 
     def unload(self, name: str) -> None:
         """Let no new request reach the model; returns at once, what is in flight finishes. An unknown name is no error, as in Triton."""
+        if name not in self._locks:
+            return  # nobody ever loaded it
         with self._lock_of(name):
             loaded = self._loaded.pop(name, None)
             if loaded is not None:

@@ -16,7 +16,7 @@ Flush = Callable[[], None]
 
 
 class Dispatcher:
-    """The shell round a scheduler. Every call of the scheduler is made here, under `lock`.
+    """The shell round a scheduler. The calls of a scheduler with instances are made under `lock`.
 
     The lock is re-entrant because a scheduler may answer a request that it drops from inside any of its methods.
     """

@@ -10,6 +10,8 @@ import threading
 import pytest
 
 from tritonpy import StartupError
+from tritonpy.config.server import decode_options
+from tritonpy_frontend_http.frontend import HttpOptions
 
 BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
 SECONDS = 30
@@ -143,3 +145,7 @@ def test_stop_without_start_does_nothing(server):
     server.run(server.frontend.stop())
     server.run(server.frontend.stop())
     server.run(server.frontend.drain())
+
+
+def test_the_largest_input_may_be_given_in_units():
+    assert decode_options(HttpOptions, {"max-input-size": "2MiB"}, "frontends.http").max_input_size == 2 * 2**20

@@ -26,6 +26,9 @@ SYNTAX = [
     (b'{"a":"]","b":1', "Missing a comma or } after an object member. at 14"),
     ('{"é":1'.encode(), "Missing a comma or } after an object member. at 7"),
     (b'{"id":"\xff"}', "Invalid encoding in string. at 7"),
+    (b'{"id":"\\ud800"}', "The surrogate pair in string is invalid. at 7"),
+    ('{"é":"a\\uDFFF"}'.encode(), "The surrogate pair in string is invalid. at 8"),
+    (b'{"id":"\\uD83D\\uDC4D\\uD83D"}', "The surrogate pair in string is invalid. at 19"),
 ]
 
 
@@ -44,6 +47,10 @@ def test_nesting_without_end_is_refused(raw):
 
 def test_numbers_that_only_triton_knows_are_read():
     assert document.parse(b"[Infinity,-Infinity]") == [float("inf"), -float("inf")]
+
+
+def test_whole_surrogate_pairs_and_escaped_backslashes_are_read():
+    assert document.parse(b'["\\ud83d\\uDC4d", "\\\\ud800"]') == ["👍", "\\ud800"]
 
 
 def test_the_first_of_two_equal_members_wins():

@@ -146,6 +146,17 @@ def test_a_client_that_goes_away_in_its_body_leaves_nothing(server, engine):
     assert len(engine.requests) == 1
 
 
+def test_a_client_that_goes_away_with_requests_in_line_leaves_nothing(server, engine):
+    engine.hold = True
+    with connect(server) as stream:
+        stream.sendall(request() + request() + request())
+        assert engine.arrived.wait(SECONDS)
+    wait_until(lambda: not server.frontend._server.server_state.connections, server)
+    engine.hold = False
+    server.loop.call_soon_threadsafe(engine.release)
+    wait_until(lambda: not server.frontend._calls._open, server)
+
+
 def test_what_is_not_http_is_refused(server):
     with connect(server) as stream:
         stream.sendall(b"garbage\r\n\r\n")

@@ -34,6 +34,9 @@ _SYNTAX = {
     "Extra data": "The document root must not be followed by other values.",
 }
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 
 
 def parse(raw: bytes | memoryview) -> Any:
@@ -49,7 +52,7 @@ def parse(raw: bytes | memoryview) -> Any:
     if not data.strip():
         raise _syntax_error("The document is empty.", 0)
     try:
-        return json.loads(text, object_pairs_hook=_first_wins, parse_float=_finite)
+        document = json.loads(text, object_pairs_hook=_first_wins, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise _translate(error, text) from None
     except RecursionError:
@@ -58,6 +61,15 @@ def parse(raw: bytes | memoryview) -> Any:
         raise _syntax_error("Number too big to be stored in double.", data.find(str(error).encode())) from None
     except ValueError:  # an integer of more digits than Python agrees to read
         raise _syntax_error("Number too big to be stored in double.", 0) from None
+    _refuse_lone_surrogates(text)
+    return document
+
+
+def _refuse_lone_surrogates(text: str) -> None:
+    # Python's parser takes half of a surrogate pair, and no answer could repeat it: it has no UTF-8 form.
+    for escape in _ESCAPE.finditer(text):
+        if escape["lone"]:
+            raise _syntax_error("The surrogate pair in string is invalid.", len(text[: escape.start()].encode()))
 
 
 def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -61,10 +61,10 @@ class InferCycle:
 
     def finish(self, reply: Reply) -> None:
         """Write the reply, unless the client is gone."""
-        if self.disconnected or self.response_complete:
+        transport, keep_alive = self.protocol.transport, self.keep_alive and not self.protocol.calls.draining
+        if transport.is_closing() or self.response_complete:
             return
         self.response_complete = True
-        transport, keep_alive = self.protocol.transport, self.keep_alive and not self.protocol.calls.draining
         head: list[bytes | memoryview] = [STATUS_LINE[reply.status]]
         for name, value in reply.headers:
             head += (name, b": ", value, b"\r\n")

@@ -19,7 +19,7 @@ class Inner(Options, frozen=True):
 
 class Example(Options, frozen=True):
     port: Annotated[int, msgspec.Meta(ge=1, le=65535, description="The port.")] = 8000
-    max_size: Annotated[ByteSize, msgspec.Meta(description="Largest body.")] = 1
+    max_size: Annotated[ByteSize, msgspec.Meta(ge=0, description="Largest body.")] = 1
     mode: Literal["on", "auto"] = "auto"
     reuse_port: bool = False
     host: str | None = None
@@ -76,7 +76,7 @@ def test_every_problem_is_reported_with_path_value_and_expectation():
     assert problems(raw) == [
         "frontends.http.prot: unknown option 'prot'; did you mean 'port'?",
         "frontends.http.port: expected an integer, at least 1, at most 65535; got 70000",
-        "frontends.http.max_size: expected a size such as 67108864 or \"64MiB\"; got '64 parsecs'",
+        "frontends.http.max_size: expected a size such as 67108864 or \"64MiB\", at least 0; got '64 parsecs'",
         "frontends.http.mode: expected one of: on, auto; got 'off'",
         "frontends.http.reuse_port: expected true or false; got 'maybe'",
         'frontends.http.host: expected text; got 12; in quotes it is text: "12"',

@@ -25,6 +25,7 @@ class Colour(enum.Enum):
         (Annotated[int, msgspec.Meta(gt=0, lt=9)], "an integer, more than 0, less than 9"),
         (Annotated[str, msgspec.Meta(pattern="^a$")], "text, matching ^a$"),
         (ByteSize, 'a size such as 67108864 or "64MiB"'),
+        (Annotated[ByteSize, msgspec.Meta(gt=0)], 'a size such as 67108864 or "64MiB", more than 0'),
         (Literal["a", "b"], "one of: a, b"),
         (Colour, "one of: red, blue"),
         (list[int], "a list"),

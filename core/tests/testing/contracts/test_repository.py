@@ -119,7 +119,19 @@ class Ghost(Folder):
         return models or {"ghost": ModelListing("ghost", "", {})}
 
 
+class Forgetful(Folder):
+    def find(self, name):
+        return None
+
+
+class TooHelpful(Folder):
+    def find(self, name):
+        return next(iter(self.scan().values()))
+
+
 BROKEN = {
+    Forgetful: "test_one_model_is_found_as_the_scan_lists_it",
+    TooHelpful: "test_one_model_is_found_as_the_scan_lists_it",
     TopFilesOnly: "test_scan_lists_models_by_name",
     Nameless: "test_scan_lists_models_by_name",
     Ghost: "test_an_empty_repository_lists_nothing",

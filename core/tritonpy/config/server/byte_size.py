@@ -9,8 +9,11 @@ import msgspec
 
 UNIT = {"unit": "bytes"}
 
-ByteSize = Annotated[int, msgspec.Meta(ge=0, extra=UNIT)]
-"""The type of an option that holds a size: 67108864 and "64MiB" are the same."""
+ByteSize = Annotated[int, msgspec.Meta(extra=UNIT)]
+"""The type of an option that holds a size: 67108864 and "64MiB" are the same.
+
+An option gives its own bounds beside it: `Annotated[ByteSize, msgspec.Meta(gt=0, description="…")]`.
+"""
 
 _DECIMAL = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}

@@ -49,15 +49,14 @@ def description(annotation: Any) -> str:
 def expectation(annotation: Any) -> str:
     """Return what a value of this type must be: `an integer, at least 1`."""
     bare, metas = split_annotation(annotation)
-    if is_byte_size(metas):
-        return 'a size such as 67108864 or "64MiB"'
+    kind = 'a size such as 67108864 or "64MiB"' if is_byte_size(metas) else _kind(bare)
     limits = [
         words.format(getattr(meta, name))
         for name, words in (_LIMITS | _LENGTHS).items()
         for meta in metas
         if getattr(meta, name) is not None
     ]
-    return ", ".join([_kind(bare), *limits])
+    return ", ".join([kind, *limits])
 
 
 def _kind(bare: Any) -> str:

@@ -52,6 +52,16 @@ class RepositoryContract(PluginContract):
             )
         repository.close()
 
+    def test_one_model_is_found_as_the_scan_lists_it(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        assert sorted(repository.names()) == sorted(MODELS)
+        for name in MODELS:
+            listing = repository.find(name)
+            assert listing is not None, f"find() does not know '{name}', which scan() lists"
+            assert (listing.name, set(listing.files)) == (name, set(MODELS[name]))
+        assert repository.find("no such model") is None
+        repository.close()
+
     def test_an_empty_repository_lists_nothing(self, tmp_path: Path) -> None:
         repository = self.open(tmp_path, self.place(tmp_path, {}))
         assert not repository.scan()
