@@ -28,6 +28,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Tell how to have the same examples again."""
+    return _repeat(config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+    """Tell it beside the failures too: a quiet run has no header."""
+    if exitstatus:
+        terminalreporter.line(_repeat(config))
+
+
+def _repeat(config: pytest.Config) -> str:
     return f"repeat with: --hypothesis-seed={config.option.hypothesis_seed}"
 
 

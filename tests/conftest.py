@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import onnx
 import psutil
 import pytest
 import tritonclient.grpc
@@ -71,13 +70,25 @@ class Served:
     def log(self) -> str:
         return self.output.read_text(encoding="utf-8", errors="replace")
 
-    def ask(self, path: str, body: bytes | str | None = None, headers: Mapping[str, str] = {}) -> Answer:  # noqa: B006
+    def ask(self, path: str, body: bytes | str | None = None, headers: Mapping[str, str] = {}) -> Answer:
         """Send GET, or POST where there is a body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=TIMEOUT_S)
         with contextlib.closing(connection):
             connection.request("GET" if body is None else "POST", path, body, dict(headers))
             answer = connection.getresponse()
             return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+
+    def exchange(self, sent: bytes, frontend: str = "http", last: bool = True) -> bytes:
+        """Send raw bytes, say whether they were the last, and return everything that comes back until the server closes."""
+        received = b""
+        address = ("127.0.0.1", self.ports[frontend])
+        with socket.create_connection(address, TIMEOUT_S) as connection, contextlib.suppress(ConnectionError):
+            connection.sendall(sent)
+            if last:
+                connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(65536):
+                received += part
+        return received
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Return what `condition` gives as soon as it is true; fails with the log when it never is or the process ends."""

@@ -119,7 +119,7 @@ def test_classification_gives_value_index_and_label(client: Any, protocol: Any) 
     found = client.infer("digits", [image], outputs=[classes]).as_numpy("scores")
     assert found.shape == (2, 3)
     values = []
-    labels = "zero one two three four five six seven eight nine".split()
+    labels = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     for text in found[0]:
         value, index, label = (text.decode() if isinstance(text, bytes) else text).split(":")
         values.append(float(value))
@@ -129,7 +129,9 @@ def test_classification_gives_value_index_and_label(client: Any, protocol: Any) 
 
 @pytest.mark.parametrize("request_algorithm", [None, "gzip", "deflate"])
 @pytest.mark.parametrize("response_algorithm", [None, "gzip", "deflate"])
-def test_http_bodies_travel_compressed(http_client: Any, request_algorithm: str | None, response_algorithm: str | None) -> None:
+def test_http_bodies_travel_compressed(
+    http_client: Any, request_algorithm: str | None, response_algorithm: str | None
+) -> None:
     import tritonclient.http as protocol
 
     result = http_client.infer(
@@ -150,7 +152,11 @@ def test_grpc_messages_travel_compressed(grpc_client: Any, algorithm: str) -> No
 
 def test_parameters_and_scheduling_arguments_are_taken(client: Any, protocol: Any) -> None:
     result = client.infer(
-        "add_sub", add_sub_inputs(protocol), timeout=5_000_000, priority=0, parameters={"mine": "kept", "number": 3, "flag": True}
+        "add_sub",
+        add_sub_inputs(protocol),
+        timeout=5_000_000,
+        priority=0,
+        parameters={"mine": "kept", "number": 3, "flag": True},
     )
     assert_add_sub(result)
 
@@ -158,7 +164,9 @@ def test_parameters_and_scheduling_arguments_are_taken(client: Any, protocol: An
 def test_asynchronous_http_calls_answer_each_their_own(http_client: Any) -> None:
     import tritonclient.http as protocol
 
-    calls = [http_client.async_infer("add_sub", add_sub_inputs(protocol), request_id=str(number)) for number in range(20)]
+    calls = [
+        http_client.async_infer("add_sub", add_sub_inputs(protocol), request_id=str(number)) for number in range(20)
+    ]
     results = [call.get_result() for call in calls]
     assert [result.get_response()["id"] for result in results] == [str(number) for number in range(20)]
     for result in results:
@@ -171,7 +179,10 @@ def test_asynchronous_grpc_calls_answer_each_their_own(grpc_client: Any) -> None
     answers: queue.Queue[tuple[Any, Any]] = queue.Queue()
     for number in range(20):
         grpc_client.async_infer(
-            "add_sub", add_sub_inputs(protocol), lambda result, error: answers.put((result, error)), request_id=str(number)
+            "add_sub",
+            add_sub_inputs(protocol),
+            lambda result, error: answers.put((result, error)),
+            request_id=str(number),
         )
     got = [answers.get(timeout=60) for _ in range(20)]
     assert all(error is None for _, error in got)
@@ -232,7 +243,9 @@ def test_a_model_is_loaded_with_another_configuration_and_unloaded(client: Any, 
 
 
 def test_a_model_is_loaded_from_files_that_the_client_sends(client: Any, protocol: Any, onnx_identity: Any) -> None:
-    client.load_model("spare", config='{"backend": "onnxruntime"}', files={"file:1/model.onnx": onnx_identity("INT64", [2])})
+    client.load_model(
+        "spare", config='{"backend": "onnxruntime"}', files={"file:1/model.onnx": onnx_identity("INT64", [2])}
+    )
     values = np.array([1, 2], np.int64)
     given = protocol.InferInput("IN", [2], "INT64")
     given.set_data_from_numpy(values)
@@ -241,5 +254,7 @@ def test_a_model_is_loaded_from_files_that_the_client_sends(client: Any, protoco
 
 
 def test_a_model_that_is_not_in_the_repository_cannot_be_loaded(client: Any) -> None:
-    with pytest.raises(InferenceServerException, match="failed to load 'nowhere', failed to poll from model repository"):
+    with pytest.raises(
+        InferenceServerException, match="failed to load 'nowhere', failed to poll from model repository"
+    ):
         client.load_model("nowhere")

@@ -57,7 +57,9 @@ def test_a_tensor_of_each_type_travels_as_json(http_client: Any, datatype: str) 
     given.set_data_from_numpy(values, binary_data=False)
     wanted = protocol.InferRequestedOutput("OUT", binary_data=False)
     answer = http_client.infer(f"identity_{datatype.lower()}", [given], outputs=[wanted])
-    expected = np.array([text.decode() for text in values.ravel()], object).reshape(3, 4) if datatype == "BYTES" else values
+    expected = (
+        np.array([text.decode() for text in values.ravel()], object).reshape(3, 4) if datatype == "BYTES" else values
+    )
     assert (answer.as_numpy("OUT") == expected).all()
     assert "binary_data_size" not in str(answer.get_response())
 

@@ -29,11 +29,23 @@ def failed_start(serve: Any, *flags: str, ports: bool = True) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("host: 127.0.0.1\nfrontend:\n  http: {}\n", "line 2, column 1: frontend: unknown option 'frontend'; did you mean 'frontends'?"),
-        ("frontends:\n  http: {prot: 8000}\n", "line 2, column 10: frontends.http.prot: unknown option 'prot'; did you mean 'port'?"),
-        ("control: {mode: explict}\n", "line 1, column 17: control.mode: expected one of: none, explicit, poll; got 'explict'"),
+        (
+            "host: 127.0.0.1\nfrontend:\n  http: {}\n",
+            "line 2, column 1: frontend: unknown option 'frontend'; did you mean 'frontends'?",
+        ),
+        (
+            "frontends:\n  http: {prot: 8000}\n",
+            "line 2, column 10: frontends.http.prot: unknown option 'prot'; did you mean 'port'?",
+        ),
+        (
+            "control: {mode: explict}\n",
+            "line 1, column 11: control.mode: expected one of: none, explicit, poll; got 'explict'",
+        ),
         ("backends: {onnxruntime: {default-max-batch-sise: 8}}\n", "did you mean 'default-max-batch-size'?"),
-        ("frontends: {htpp: {port: 0}}\n", "'htpp'"),
+        (
+            "frontends: {htpp: {port: 0}}\n",
+            "line 1, column 13: frontends.htpp: no plugin provides frontend 'htpp', did you mean 'http'?",
+        ),
         ("frontends: [\n", "line 2, column 1: "),
     ],
 )
@@ -46,11 +58,15 @@ def test_a_typo_in_server_yaml_is_named_with_its_place(serve: Any, tmp_path: Pat
 
 
 def test_a_typo_in_a_flag_is_named_with_the_nearest(serve: Any) -> None:
-    assert "unrecognized option '--http-prot'; did you mean '--http-port'?" in failed_start(serve, "--http-prot=1", ports=False)
+    assert "unrecognized option '--http-prot'; did you mean '--http-port'?" in failed_start(
+        serve, "--http-prot=1", ports=False
+    )
 
 
 def test_a_repository_that_is_not_there_is_named(serve: Any, tmp_path: Path) -> None:
-    assert f"model repository '{tmp_path / 'nowhere'}' cannot be read" in failed_start(serve, f"--model-repository={tmp_path / 'nowhere'}")
+    assert f"model repository '{tmp_path / 'nowhere'}' cannot be read" in failed_start(
+        serve, f"--model-repository={tmp_path / 'nowhere'}"
+    )
 
 
 @pytest.mark.parametrize("frontend", ["http", "grpc", "metrics"])
@@ -69,7 +85,12 @@ def test_one_model_that_fails_ends_the_start_after_the_others_loaded(serve: Any,
     models.repository.add("corrupt", versions={1: {"model.onnx": b"no protobuf at all"}})
     models.repository.add("typo", BAD_CONFIG)
     printed = failed_start(serve, f"--model-repository={models.path}")
-    rows = {row[0]: row[1:] for line in printed.splitlines() if line.startswith("|") for row in [[cell.strip() for cell in line.strip("|").split("|")]]}
+    rows = {
+        row[0]: row[1:]
+        for line in printed.splitlines()
+        if line.startswith("|")
+        for row in [[cell.strip() for cell in line.strip("|").split("|")]]
+    }
     assert rows["add_sub"] == ["1", "READY", ""]
     assert rows["corrupt"][1] == rows["typo"][1] == "UNAVAILABLE"
     assert "model.onnx failed:Protobuf parsing failed" in rows["corrupt"][2]
@@ -79,7 +100,9 @@ def test_one_model_that_fails_ends_the_start_after_the_others_loaded(serve: Any,
 
 
 @pytest.mark.parametrize(("strict", "ready"), [("true", 400), ("false", 200)])
-def test_with_exit_on_error_off_the_others_serve_and_readiness_follows_strictness(serve: Any, models: Any, strict: str, ready: int) -> None:
+def test_with_exit_on_error_off_the_others_serve_and_readiness_follows_strictness(
+    serve: Any, models: Any, strict: str, ready: int
+) -> None:
     models.toy("raising")
     models.toy("broken")
     with serve(f"--model-repository={models.path}", "--exit-on-error=false", f"--strict-readiness={strict}") as served:
@@ -96,7 +119,10 @@ def test_what_a_model_raises_answers_its_request_on_both_protocols(server: Any) 
     assert (answer.status, answer.json()) == (500, {"error": "cannot take the root of -4"})
     given = tritonclient.grpc.InferInput("IN", [1, 1], "FP32")
     given.set_data_from_numpy(np.array([[-4]], np.float32))
-    with tritonclient.grpc.InferenceServerClient(server.grpc) as client, pytest.raises(InferenceServerException) as raised:
+    with (
+        tritonclient.grpc.InferenceServerClient(server.grpc) as client,
+        pytest.raises(InferenceServerException) as raised,
+    ):
         client.infer("raising", [given])
     assert (raised.value.status(), raised.value.message()) == ("StatusCode.INTERNAL", "cannot take the root of -4")
 

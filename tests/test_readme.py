@@ -46,8 +46,17 @@ class Checkout:
     @property
     def environment(self) -> dict[str, str]:
         """What a user's shell has: nothing of the tests' own."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITONPY", "VIRTUAL", "PIP_REQUIRE"))}
-        return {**kept, "PATH": f"{self.folder / '.venv' / 'bin'}:{kept['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1"}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "TRITONPY", "VIRTUAL", "PIP_REQUIRE"))
+        }
+        return {
+            **kept,
+            "PATH": f"{self.folder / '.venv' / 'bin'}:{kept['PATH']}",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_NO_COMPILE": "1",
+        }
 
     def moved(self, text: str) -> str:
         """Return `text` with the ports of this checkout."""
@@ -58,7 +67,13 @@ class Checkout:
     def shell(self, command: str) -> str:
         """Run a command of README and return what it prints; it must succeed."""
         done = subprocess.run(
-            ["sh", "-ec", self.moved(command)], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=600
+            ["sh", "-ec", self.moved(command)],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done.stdout
@@ -69,7 +84,12 @@ class Checkout:
         log = self.folder / f"serve-{self.ports[8000]}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                ["sh", "-ec", f"exec {self.moved(command)}"], cwd=self.folder, env=self.environment, stdout=file, stderr=file, start_new_session=True
+                ["sh", "-ec", f"exec {self.moved(command)}"],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
             )
             try:
                 _until(process, lambda: "ready: " in log.read_text(encoding="utf-8"), log)
@@ -87,6 +107,12 @@ def _until(process: subprocess.Popen[bytes], condition: Callable[[], bool], log:
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = process.wait(0.05)
             pytest.fail(f"it ended with {status} and printed:\n{log.read_text(encoding='utf-8')[-4000:]}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def curl() -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("README asks with curl: install it")
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +175,9 @@ def test_the_tritonclient_call_prints_what_readme_shows(examples_served: Checkou
 
 def test_tritonclient_http_works_alike(examples_served: Checkout) -> None:
     assert "`tritonclient.http` and port 8000 work alike" in README
-    snippet = block("import tritonclient.grpc").replace("tritonclient.grpc", "tritonclient.http").replace("8001", "8000")
+    snippet = (
+        block("import tritonclient.grpc").replace("tritonclient.grpc", "tritonclient.http").replace("8001", "8000")
+    )
     (examples_served.folder / "ask_http.py").write_text(examples_served.moved(snippet), encoding="utf-8")
     assert ":2:two" in examples_served.shell(f"{sys.executable} ask_http.py")
 

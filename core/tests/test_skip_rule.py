@@ -104,8 +104,10 @@ def test_a_skip_that_says_what_it_needs_is_allowed_and_the_seed_of_the_run_is_to
     assert f"examples come from {told[1]}" in output
 
 
-def test_a_seed_can_be_given(tmp_path: Path) -> None:
-    status, output = run(tmp_path, {"profile": PROFILE}, "--hypothesis-seed=17")
-    assert status == pytest.ExitCode.OK, output
+def test_a_seed_can_be_given_and_a_quiet_run_that_fails_tells_it_too(tmp_path: Path) -> None:
+    modules = {"profile": PROFILE, "failing": "def test_it(): assert False"}
+    status, output = run(tmp_path, modules, "-q", "--hypothesis-seed=17")
+    assert status == pytest.ExitCode.TESTS_FAILED, output
+    assert "1 failed, 1 passed" in output
     assert "repeat with: --hypothesis-seed=17" in output
     assert "examples come from 17" in output

@@ -87,6 +87,8 @@ class Server:
             )
         settle_interpreter()
         self.engine.state = ServerState.READY
+        for frontend in self._started:
+            await frontend.serving()
         if self.config.control.mode == "poll":
             self._polling.start()
         _tell(self.plugins.hook.tritonpy_server_started, engine=self.engine)

@@ -5,21 +5,11 @@ The first argument says whose modules are imported first.
 
 from __future__ import annotations
 
+import importlib
 import sys
 
-
-def import_client() -> None:
-    import tritonclient.grpc
-    import tritonclient.grpc.aio
-    import tritonclient.http
-    import tritonclient.http.aio  # noqa: F401
-
-
-def import_server() -> None:
-    import tritonpy.server
-    import tritonpy_frontend_grpc.frontend
-    import tritonpy_frontend_http.frontend
-    import tritonpy_protos  # noqa: F401
+CLIENT = ("tritonclient.grpc", "tritonclient.grpc.aio", "tritonclient.http", "tritonclient.http.aio")
+SERVER = ("tritonpy.server", "tritonpy_protos", "tritonpy_frontend_grpc.frontend", "tritonpy_frontend_http.frontend")
 
 
 def ask(protocol, address: str) -> None:
@@ -37,8 +27,8 @@ def ask(protocol, address: str) -> None:
 
 
 def main(first: str, repository: str) -> None:
-    for do in (import_client, import_server) if first == "client" else (import_server, import_client):
-        do()
+    for module in CLIENT + SERVER if first == "client" else SERVER + CLIENT:
+        importlib.import_module(module)
     import tritonclient.grpc
     import tritonclient.http
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from tritonpy import Backend, Frontend, Options, PluginError, hookimpl
+from tritonpy import Backend, Frontend, Options, hookimpl
 from tritonpy.cli.plugin_options import Listener, check_plugin_options, describe_plugin_options, port_collisions
 from tritonpy.config.server import ByteSize, InvalidServerConfig, decode_server_config
 from tritonpy.plugins import make_plugin_manager
@@ -71,9 +71,11 @@ def test_good_options_pass(manager):
 
 
 def test_a_name_that_no_plugin_has_is_refused(manager):
-    with pytest.raises(PluginError, match=r"no plugin provides frontend 'othr', did you mean 'other'\?"):
+    with pytest.raises(
+        InvalidServerConfig, match=r"frontends.othr: no plugin provides frontend 'othr', did you mean 'other'\?"
+    ):
         check(manager, frontends={"othr": {}})
-    with pytest.raises(PluginError, match="no plugin provides backend 'toi'"):
+    with pytest.raises(InvalidServerConfig, match=r"backends\.toi: no plugin provides backend 'toi'"):
         check(manager, backends={"toi": {}})
 
 

@@ -342,3 +342,14 @@ def test_a_request_counts_its_times(model_repository: ModelRepository) -> None:
     assert times.success.count == 2
     assert times.success.ns >= times.queue.ns + times.compute_input.ns + times.compute_infer.ns
     assert times.fail == Duration()
+
+
+class _Broken(DirectScheduler):
+    """Raises when it is asked for a batch, as long as `broken` says so."""
+
+    broken = True
+
+    def take(self, instance, now_ns, limit=UNBOUNDED):
+        if self.broken:
+            raise RuntimeError("no batch today")
+        return super().take(instance, now_ns, limit)

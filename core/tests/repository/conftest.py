@@ -9,7 +9,7 @@ import pytest
 from tritonpy.server import Server
 from tritonpy.testing import ModelRepository, Witness
 
-from ..toys.serving import ToyPlugin, serving, toy_plugins
+from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
 from .teller import Book, teller
 
 Serve = Callable[..., AbstractContextManager[Server]]
@@ -35,3 +35,15 @@ def serve(model_repository: ModelRepository, book: Book) -> Serve:
 @pytest.fixture
 def witness() -> Witness:
     return Witness()
+
+
+@pytest.fixture
+def number(witness):
+    """Ask a model which file it was loaded from."""
+
+    def get(server, model, version=-1):
+        (answers,) = witness.wait(ask(server.engine, witness, model, [0], model_version=version))
+        ((value,),) = numbers(answers)
+        return value
+
+    return get

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
-from tritonpy.errors import Unavailable
+from tritonpy.errors import TritonError, Unavailable
 from tritonpy.testing import ModelRepository
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -110,10 +111,22 @@ def _text(path: Path) -> str:
     return file.read_text() if file.is_file() else ""
 
 
-def write(repository: ModelRepository, name: str, text: object = "", version: int = 1, config: str | None = None) -> None:
+def write(
+    repository: ModelRepository, name: str, text: object = "", version: int = 1, config: str | None = None
+) -> None:
     """Write a version of a model; each write has a time of its own, however quick they follow each other."""
     folder = repository.add(name, config, versions={version: {FILE: str(text)}})
     for path in (folder / str(version) / FILE, folder / "config.pbtxt"):
         if path.exists():
             moment = next(_clock)
             os.utime(path, (moment, moment))
+
+
+def index(server, ready=False):
+    return [(line.name, line.version, line.state, line.reason) for line in server.engine.repository_index(ready)]
+
+
+def error_of(call, *arguments):
+    with pytest.raises(TritonError) as failed:
+        call(*arguments)
+    return failed.value

@@ -82,14 +82,20 @@ def test_every_problem_of_a_configuration_is_told_at_once_with_its_place(serve, 
 
 
 def test_what_the_validator_finds_has_its_place_too(serve, model_repository):
-    write(model_repository, "m", config='backend: "teller"\ninput { name: "IN"\n data_type: TYPE_INT32\n dims: -5 }\nname: "else"')
+    write(
+        model_repository,
+        "m",
+        config='backend: "teller"\ninput { name: "IN"\n data_type: TYPE_INT32\n dims: -5 }\nname: "else"',
+    )
     with serve() as server:
         message = load_error(server, "m")
     assert "line 4, column " in message
     assert "line 5, column 1: " in message
 
 
-@pytest.mark.parametrize("content", [b"\x00\xff\xfe garbage", b"{" * 10_000, b"input [", "max_batch_size".encode("utf-16")])
+@pytest.mark.parametrize(
+    "content", [b"\x00\xff\xfe garbage", b"{" * 10_000, b"input [", "max_batch_size".encode("utf-16")]
+)
 def test_what_is_no_configuration_at_all_fails_the_load_alone(serve, model_repository, content):
     write(model_repository, "good")
     write(model_repository, "m")

@@ -79,9 +79,9 @@ def test_a_model_folder_may_be_a_link(model_repository, tmp_path):
     (target / "1" / "model").write_text("x")
     (model_repository.path / "linked").symlink_to(target)
     (model_repository.path / "dangling").symlink_to(tmp_path / "nowhere")
-    assert {name: list(listing.files) for name, listing in repository(model_repository.path, tmp_path).scan().items()} == {
-        "linked": ["1/model"]
-    }
+    assert {
+        name: list(listing.files) for name, listing in repository(model_repository.path, tmp_path).scan().items()
+    } == {"linked": ["1/model"]}
 
 
 def test_links_to_folders_above_end(model_repository):

@@ -15,7 +15,9 @@ def backend_of(path, name="", override=None):
 
 
 def test_the_override_wins_over_the_named_file_and_that_over_the_common_one(model_repository):
-    path = model_repository.add("m", files={"config.pbtxt": 'backend: "common"', "configs/fast.pbtxt": 'backend: "named"'})
+    path = model_repository.add(
+        "m", files={"config.pbtxt": 'backend: "common"', "configs/fast.pbtxt": 'backend: "named"'}
+    )
     assert backend_of(path) == ("common", str(path / "config.pbtxt"))
     assert backend_of(path, "fast") == ("named", str(path / "configs/fast.pbtxt"))
     assert backend_of(path, "slow") == ("common", str(path / "config.pbtxt"))

@@ -106,7 +106,9 @@ def test_what_fails_to_close_is_logged_and_the_rest_is_freed(retire, prepared, c
         model = Model()
         prepared.release = lambda: 1 / 0
     assert retire(model, Model(2)).wait(10)
-    assert ("version 1 of 'm' failed to close" if broken == "close" else "the files of 'm' were not released") in caplog.text
+    assert (
+        "version 1 of 'm' failed to close" if broken == "close" else "the files of 'm' were not released"
+    ) in caplog.text
     assert len(retire.unloaded) == 2
     assert prepared.agents.told == ["UNLOAD", "UNLOAD_COMPLETE"]
 

@@ -11,7 +11,19 @@ VERSIONS = st.sets(st.integers(1, 99))
 
 
 def test_versions_are_numbered_folders_ascending():
-    files = ["10/model", "2/model", "2/data/more", "1/", "config.pbtxt", "3", "labels/4", "x1/model", "1x/model", "-1/model", "²/model"]
+    files = [
+        "10/model",
+        "2/model",
+        "2/data/more",
+        "1/",
+        "config.pbtxt",
+        "3",
+        "labels/4",
+        "x1/model",
+        "1x/model",
+        "-1/model",
+        "²/model",
+    ]
     assert version_folders(files) == ([1, 2, 10], [])
 
 

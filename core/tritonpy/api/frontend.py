@@ -25,8 +25,9 @@ class FrontendContext:
 class Frontend(ABC):
     """Speaks one protocol. Hosted: the server calls `start` on its event loop. `start` is the one required method.
 
-    Life: `start` (returns when the port accepts), `drain` (refuse new requests, let live ones finish), `stop` (close everything).
-    All three run on the server's event loop; none may install signal handlers. Answers to requests come through a `LoopSink`.
+    Life: `start` (returns when the port accepts), `serving` (the models are loaded),
+    `drain` (refuse new requests, let live ones finish), `stop` (close everything).
+    All of them run on the server's event loop; none may install signal handlers. Answers to requests come through a `LoopSink`.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
@@ -39,6 +40,9 @@ class Frontend(ABC):
     @abstractmethod
     async def start(self, engine: Engine) -> None:
         """Listen. Raises StartupError when the port is taken, naming address and port."""
+
+    async def serving(self) -> None:
+        """The server became ready (optional): the moment to begin what readiness need not wait for. Return soon."""
 
     async def drain(self) -> None:
         """Refuse new requests with Unavailable and return when the live ones are answered (optional)."""

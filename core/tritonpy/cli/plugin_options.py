@@ -13,6 +13,7 @@ from tritonpy.config.known_backends import package_of
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_options
 from tritonpy.config.server.expectation import description, expectation
+from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
 
 LABELS = {"http": "HTTP", "grpc": "GRPC"}
@@ -37,14 +38,20 @@ class Listener(NamedTuple):
 def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
     """Decode the options of every plugin that `config` names.
 
-    Raises InvalidServerConfig with the problems of all of them, PluginError for one that is not installed.
+    Raises InvalidServerConfig with the problems of all of them, those that are not installed among them.
     """
     errors, listeners = [], []
     for section, (hook, what) in SECTIONS.items():
         for name, raw in _named(config, section, manager).items():
-            options_type = manager.get(hook, name, what).load().Options
+            path = f"{section}.{name}"
             try:
-                options = decode_options(options_type, raw, f"{section}.{name}")
+                registered = manager.get(hook, name, what)
+            except PluginError as error:
+                errors.append(InvalidServerConfig([ConfigProblem(path, str(error))]))
+                continue
+            options_type = registered.load().Options
+            try:
+                options = decode_options(options_type, raw, path)
             except InvalidServerConfig as error:
                 errors.append(error)
                 continue

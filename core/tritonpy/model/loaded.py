@@ -13,6 +13,7 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
 from tritonpy.errors import Cancelled, DecoupledRefused, FailureReason, Internal, TritonError, Unavailable
+from tritonpy.incidents import incident
 from tritonpy.model.classification import classify
 from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
@@ -52,7 +53,7 @@ class LoadedModel:
         self.load_seconds = 0.0
         self.dispatcher = Dispatcher(timer)
         self.dispatcher.flush = self._flush
-        self.guards = BatchGuards(self._admit, self._fail)
+        self.guards = BatchGuards(self._admit, self._drop, self._fail)
         self.runner: LocalRunner | None = None
         self._check = check
         self._labels = labels
@@ -148,7 +149,9 @@ class LoadedModel:
             _observe(observer, answers, now)
         for request, response in answers:
             if response.final:
-                request.batch = None  # it names the request too: as a circle they would keep the buffers until the collector comes
+                request.batch = (
+                    None  # it names the request too: as a circle they would keep the buffers until the collector comes
+                )
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._outbox.extend(answers)  # the scheduler answered from inside one of its methods
             return
@@ -211,11 +214,15 @@ class LoadedModel:
 
     def give_up(self) -> None:
         """Answer every request that still waits with Unavailable: the time to drain is over."""
+        self._answer_waiting(Unavailable("Exit timeout expired, the request was not run"))
+
+    def _drop(self, error: Exception) -> None:
+        self._answer_waiting(incident(log, f"the scheduler of model {self.name}", error))
+
+    def _answer_waiting(self, error: TritonError) -> None:
         with self._lock:
             for request in list(self._scheduler.pending()):
-                request.respond(
-                    InferResponse.failed(request, Unavailable("Exit timeout expired, the request was not run"))
-                )
+                request.respond(InferResponse.failed(request, error))
                 self._scheduler.cancel(request)  # so that nothing runs it; this second answer is dropped
         self._flush()
 

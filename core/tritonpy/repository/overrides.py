@@ -10,9 +10,9 @@ from tritonpy.errors import InvalidArgument
 
 
 def write_override(name: str, files: Mapping[str, bytes]) -> tempfile.TemporaryDirectory[str]:
-    """Write `files` ("file:<version>/<path>" -> content) into a new folder; the caller cleans it up.
+    """Write `files` ("file:<path in the model's folder>" -> content) into a new folder; the caller cleans it up.
 
-    Raises InvalidArgument for a path that leaves the folder or does not lie in a version's folder.
+    Raises InvalidArgument for a path that leaves the folder.
     """
     folder = tempfile.TemporaryDirectory(prefix=f"tritonpy-{PurePosixPath(name).name}-")
     try:
@@ -28,8 +28,8 @@ def write_override(name: str, files: Mapping[str, bytes]) -> tempfile.TemporaryD
 
 def _relative(key: str) -> PurePosixPath:
     path = PurePosixPath(key.removeprefix("file:"))
-    if path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+    if path.is_absolute() or ".." in path.parts or not path.parts:
         raise InvalidArgument(
-            f"load parameter '{key}' must name a file in a version folder, such as 'file:1/model.onnx'"
+            f"load parameter '{key}' must name a file in the model's folder, such as 'file:1/model.onnx'"
         )
     return path

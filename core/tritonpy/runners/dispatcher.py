@@ -69,6 +69,16 @@ class Dispatcher:
             self.flush()
             self._park(slot)
 
+    def wait_ring(self, slot: Slot) -> None:
+        """Park the calling thread until the next ring, without a question to the scheduler: it just failed."""
+        with self.lock:
+            if self._closed:
+                return
+            slot.until_ns = 0
+            slot.idle = True
+            self._idle.append(slot)
+        self._park(slot)
+
     def take(self, slot: Slot, limit: int) -> Batch | None:
         """Cut a batch of at most `limit` requests for `slot`, if the scheduler still has one."""
         with self.lock:

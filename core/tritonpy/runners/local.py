@@ -25,9 +25,14 @@ _serial = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class BatchGuards:
-    """What the model does round an execution: `admit` removes requests that turn out invalid, `fail` answers the rest with an error."""
+    """What the model does round an execution.
+
+    `admit` removes requests that turn out invalid, `drop` answers what waits when the scheduler itself failed, `fail` answers what an execution
+    that raised left open.
+    """
 
     admit: Callable[[Batch], bool]
+    drop: Callable[[Exception], None]
     fail: Callable[[Sequence[Batch], BaseException], None]
 
 
@@ -98,6 +103,16 @@ class LocalRunner:
             log.exception("instance %s failed to close", slot.name)
 
     def _serve(self, slot: Slot, backend: Backend, permit: str) -> None:
+        while True:
+            try:
+                self._serve_until_closed(slot, backend, permit)
+            except Exception as error:  # a scheduler or limiter that raises must not leave its requests without an answer
+                self._guards.drop(error)
+                self._dispatcher.wait_ring(slot)
+            else:
+                return
+
+    def _serve_until_closed(self, slot: Slot, backend: Backend, permit: str) -> None:
         dispatcher, limiter = self._dispatcher, self._limiter
         while dispatcher.wait_ready(slot):
             limiter.acquire(permit)

@@ -213,5 +213,3 @@ def start_server(engine: FakeEngine) -> Iterator[Callable[..., LiveServer]]:
 @pytest.fixture
 def tensor() -> Callable[..., Tensor]:
     return lambda name, values, dtype=np.float32: Tensor.from_numpy(name, np.asarray(values, dtype))
-
-

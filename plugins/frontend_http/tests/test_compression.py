@@ -53,7 +53,9 @@ def test_standard_streams_are_read_whichever_they_are():
 
 
 def test_a_bomb_stops_at_the_limit():
-    with pytest.raises(InvalidArgument, match=r"Decompressed data size exceeds the maximum allowed value of 1000 bytes"):
+    with pytest.raises(
+        InvalidArgument, match=r"Decompressed data size exceeds the maximum allowed value of 1000 bytes"
+    ):
         decompress(zlib.compress(bytes(10_000_000)), 1000)
 
 

@@ -170,7 +170,11 @@ def test_other_parameters_are_forwarded():
     [
         ({"sequence_id": -1}, Internal, "Unable to parse 'sequence_id': attempt to access JSON non-string as string"),
         ({"sequence_id": True}, Internal, "Unable to parse 'sequence_id': attempt to access JSON non-string as string"),
-        ({"sequence_start": 1}, Internal, "Unable to parse 'sequence_start': attempt to access JSON non-boolean as boolean"),
+        (
+            {"sequence_start": 1},
+            Internal,
+            "Unable to parse 'sequence_start': attempt to access JSON non-boolean as boolean",
+        ),
         (
             {"priority": -1},
             Internal,
@@ -186,7 +190,11 @@ def test_other_parameters_are_forwarded():
             InvalidArgument,
             "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
         ),
-        ({"a": None}, InvalidArgument, "parameter 'a' has invalid type. It should be either 'int', 'bool', or 'string'."),
+        (
+            {"a": None},
+            InvalidArgument,
+            "parameter 'a' has invalid type. It should be either 'int', 'bool', or 'string'.",
+        ),
         ({"a": {}}, InvalidArgument, "parameter 'a' has invalid type. It should be either 'int', 'bool', or 'string'."),
     ],
 )

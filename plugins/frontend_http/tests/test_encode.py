@@ -73,7 +73,10 @@ def test_large_tensors_are_not_copied():
     assert np.shares_memory(np.frombuffer(reply.parts[1], np.uint8), array)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
+)
 def test_any_name_and_id_are_quoted(name, request_id):
     for binary in (False, True):
         tensor = Tensor(name, "INT32", (1, 2), S.data)

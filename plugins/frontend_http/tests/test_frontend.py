@@ -69,7 +69,9 @@ def test_port_0_picks_a_free_port_and_tells_it(server):
 
 
 def test_a_port_in_use_is_named(server, start_server):
-    with pytest.raises(StartupError, match=rf"cannot listen for HTTP on 127.0.0.1:{server.port}: Address already in use"):
+    with pytest.raises(
+        StartupError, match=rf"cannot listen for HTTP on 127.0.0.1:{server.port}: Address already in use"
+    ):
         start_server(port=server.port)
 
 

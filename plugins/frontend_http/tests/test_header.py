@@ -124,8 +124,10 @@ fields = st.dictionaries(
     st.sampled_from(["name", "datatype", "shape", "data", "parameters", "id", "inputs", "outputs", "binary_data_size"]),
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["name", "shape", "parameters", "binary_data"]), inner, max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["name", "shape", "parameters", "binary_data"]), inner, max_size=3)
+        ),
     ),
 )
 

@@ -31,8 +31,10 @@ def test_the_version_comes_from_the_path(server, engine):
     reply = server.call("POST", "/v2/models/echo/versions/99999999999999999999/infer", BODY)
     assert (reply.status, reply.error) == (
         400,
-        ("failed to get model version from specified version string '99999999999999999999' (details: stol), "
-        "version should be an integral value > 0"),
+        (
+            "failed to get model version from specified version string '99999999999999999999' (details: stol), "
+            "version should be an integral value > 0"
+        ),
     )
 
 
@@ -151,7 +153,13 @@ def test_the_unexpected_is_logged_and_answered_with_an_incident(server, engine, 
 
 @pytest.mark.parametrize(
     "body",
-    [b"hello", b'{"inputs":[{"name"', b'{"id":"\xff","inputs":[]}', b"[" * 10_000, b'{"inputs":' + b"[" * 5000 + b"]" * 5000 + b"}"],
+    [
+        b"hello",
+        b'{"inputs":[{"name"',
+        b'{"id":"\xff","inputs":[]}',
+        b"[" * 10_000,
+        b'{"inputs":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ],
 )
 def test_garbage_is_refused_and_the_server_goes_on(server, body):
     assert server.infer(body).status == 400

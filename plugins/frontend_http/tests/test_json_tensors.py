@@ -76,7 +76,9 @@ def test_values_of_another_kind_are_refused(datatype, value, words):
 
 
 def test_a_string_tensor_takes_strings_only():
-    with pytest.raises(Internal, match=r"^Unable to parse JSON bytes array: attempt to access JSON non-string as string$"):
+    with pytest.raises(
+        Internal, match=r"^Unable to parse JSON bytes array: attempt to access JSON non-string as string$"
+    ):
         read("BYTES", [1], [1])
 
 
@@ -94,9 +96,13 @@ def test_data_must_be_a_list():
 
 def test_half_precision_is_refused_both_ways():
     for datatype in ("FP16", "BF16"):
-        with pytest.raises(InvalidArgument, match=rf"^receiving {datatype} data via JSON is not supported. .* for input x$"):
+        with pytest.raises(
+            InvalidArgument, match=rf"^receiving {datatype} data via JSON is not supported. .* for input x$"
+        ):
             read(datatype, [1], [1])
-        with pytest.raises(InvalidArgument, match=rf"^sending {datatype} data via JSON is not supported. .* for output$"):
+        with pytest.raises(
+            InvalidArgument, match=rf"^sending {datatype} data via JSON is not supported. .* for output$"
+        ):
             to_json(Tensor("y", datatype, (1,), np.zeros(1, DTYPES[datatype])))
 
 

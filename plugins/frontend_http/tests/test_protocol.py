@@ -84,7 +84,9 @@ class _Unclosed:
 def test_a_body_in_many_pieces_is_put_together(server):
     array = np.random.default_rng(2).random(300_000)
     header = {
-        "inputs": [{"name": "X", "datatype": "FP64", "shape": [300_000], "parameters": {"binary_data_size": array.nbytes}}],
+        "inputs": [
+            {"name": "X", "datatype": "FP64", "shape": [300_000], "parameters": {"binary_data_size": array.nbytes}}
+        ],
         "parameters": {"binary_data_output": True},
     }
     raw = json.dumps(header).encode()
@@ -151,10 +153,10 @@ def test_a_client_that_goes_away_with_requests_in_line_leaves_nothing(server, en
     with connect(server) as stream:
         stream.sendall(request() + request() + request())
         assert engine.arrived.wait(SECONDS)
-    wait_until(lambda: not server.frontend._server.server_state.connections, server)
     engine.hold = False
     server.loop.call_soon_threadsafe(engine.release)
-    wait_until(lambda: not server.frontend._calls._open, server)
+    wait_until(lambda: not server.frontend._server.server_state.connections, server)
+    assert server.frontend._calls._open == 0
 
 
 def test_what_is_not_http_is_refused(server):

@@ -45,13 +45,17 @@ def test_a_string_input_takes_the_body_as_its_one_element():
     [
         (
             config(1, inputs=2),
-            ("[request id: <id_unknown>] Raw request must only have 1 input (found 1) to be deduced but got 2 inputs "
-            "in 'm' model configuration"),
+            (
+                "[request id: <id_unknown>] Raw request must only have 1 input (found 1) to be deduced but got 2 inputs "
+                "in 'm' model configuration"
+            ),
         ),
         (
             config(-1, -1),
-            ("[request id: <id_unknown>] The shape of the raw input 'X0' can not be deduced because there are more than "
-            "one variable-sized dimension"),
+            (
+                "[request id: <id_unknown>] The shape of the raw input 'X0' can not be deduced because there are more than "
+                "one variable-sized dimension"
+            ),
         ),
         (
             config(-1, datatype="BYTES"),

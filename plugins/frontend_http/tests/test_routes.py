@@ -153,8 +153,10 @@ def test_json_bodies_are_limited(start_server):
     reply = server.call("POST", "/v2/repository/index", b'{"x":12345}')
     assert (reply.status, reply.error) == (
         400,
-        ("request JSON size of 11 bytes exceeds the maximum allowed input size of 10 bytes. "
-        "Use --http-max-input-size to increase the limit."),
+        (
+            "request JSON size of 11 bytes exceeds the maximum allowed input size of 10 bytes. "
+            "Use --http-max-input-size to increase the limit."
+        ),
     )
 
 
@@ -172,4 +174,9 @@ def test_the_unexpected_is_logged_and_answered_with_an_incident(server, engine, 
 
 def test_openapi_describes_the_routes(server):
     paths = server.call("GET", "/schema/openapi.json").json["paths"]
-    assert set(paths) >= {"/v2", "/v2/models/{model}/config", "/v2/repository/index", "/v2/repository/models/{model}/load"}
+    assert set(paths) >= {
+        "/v2",
+        "/v2/models/{model}/config",
+        "/v2/repository/index",
+        "/v2/repository/models/{model}/load",
+    }

@@ -6,20 +6,17 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import uvicorn
 from msgspec import Meta
 
 from tritonpy import ByteSize, Engine, Frontend, FrontendContext, Options, StartupError
-from tritonpy_frontend_http.errors import STOPPING, error_body
+from tritonpy_frontend_http.front_door import FrontDoor
 from tritonpy_frontend_http.infer_calls import InferCalls
-from tritonpy_frontend_http.infer_path import infer_target
 from tritonpy_frontend_http.protocol import InferProtocol
-from tritonpy_frontend_http.routes import management_app
 
 _BACKLOG = 2048
-_STOPPING_BODY = error_body(STOPPING)
 
 
 class HttpOptions(Options, frozen=True):
@@ -57,15 +54,16 @@ class HttpFrontend(Frontend):
         self._server: _HostedServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self._calls: InferCalls | None = None
+        self._door: FrontDoor | None = None
 
     async def start(self, engine: Engine) -> None:
         """Listen; raises StartupError where the port cannot be had."""
         options, log = self.options, self.context.log
         self._calls = InferCalls(engine, asyncio.get_running_loop(), log, options.max_input_size)
-        routes = management_app(engine, log, options.max_input_size)
+        self._door = FrontDoor(engine, self._calls, log, options.max_input_size)
         self._server = _HostedServer(
             uvicorn.Config(
-                _FrontDoor(routes, self._calls),
+                self._door,
                 http=InferProtocol.with_calls(self._calls),
                 ws="none",
                 interface="asgi3",
@@ -84,6 +82,11 @@ class HttpFrontend(Frontend):
             await asyncio.sleep(0)
         if self._serving.done():
             self._serving.result()
+
+    async def serving(self) -> None:
+        """Import the management routes, now that nobody waits for the server to become ready."""
+        if self._door is not None:
+            self._door.import_routes()
 
     def _listen(self) -> socket.socket:
         host = self.options.host or self.context.host
@@ -135,34 +138,3 @@ class HttpFrontend(Frontend):
     def address(self) -> str:
         """Return `host:port` as clients reach it; empty before `start`."""
         return self._address
-
-
-class _FrontDoor:
-    """The outermost ASGI application: turns away what no route may see."""
-
-    def __init__(self, app: Any, calls: InferCalls) -> None:
-        self._app = app
-        self._calls = calls
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if self._calls.draining:
-            await _send_json(send, 503, _STOPPING_BODY)
-        elif infer_target(scope["raw_path"].decode("latin-1")):  # by POST it would not come here
-            await _send_json(send, 405, error_body("Method Not Allowed"))
-        elif not _is_known(scope["path"]):
-            await _send_json(send, 404, error_body("Not Found"))
-        else:
-            await self._app(scope, receive, send)
-
-
-def _is_known(path: str) -> bool:
-    # Litestar would take "/v2/" for "/v2" and any text for a version; to Triton neither path exists.
-    _, between, rest = path.partition("/versions/")
-    version = rest.partition("/")[0]
-    return not path.endswith("/") and (not between or (version.isascii() and version.isdigit()))
-
-
-async def _send_json(send: Any, status: int, body: bytes) -> None:
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -87,10 +87,11 @@ class InferCalls:
     def start(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
         """Begin a call; its reply may come before this returns. Header names are in lower case."""
         self._open += 1
+        if self.draining:
+            self._finish(call, encode_error(Unavailable(STOPPING)))
+            return
         call.accept_encoding = headers.get(b"accept-encoding")
         try:
-            if self.draining:
-                raise Unavailable(STOPPING)  # noqa: TRY301 - one way for all errors
             if b"content-encoding" in headers and request_encoding(headers[b"content-encoding"]):
                 self._decompress(call, target, headers, body)
             else:
@@ -184,6 +185,11 @@ class InferCalls:
         self._open -= 1
         if self.draining and not self._open:
             self._idle.set()
+        # The call and its request name each other. Undone here, their buffers go with the last answer and not whenever the
+        # collector runs: 16 MB bodies would pile up.
+        if call.request is not None:
+            call.request.tag = call.request = None
+        call.first = None
         call.finish(reply)
 
 

@@ -69,9 +69,7 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
             raise invalid_shape(name, shape, "contains one or more invalid dimensions")
         count *= dim
         if count > INT64_MAX:
-            raise invalid_shape(
-                name, shape, f"causes total element count to exceed maximum size of {INT64_MAX}"
-            )
+            raise invalid_shape(name, shape, f"causes total element count to exceed maximum size of {INT64_MAX}")
     return count
 
 

@@ -22,6 +22,16 @@ _TOO_MANY_CHUNKS = (
 )
 
 
+class _Answered:
+    """What the protocol tells when the connection of an answered call is lost: nobody listens."""
+
+    def set(self) -> None:
+        """Take no note."""
+
+
+_ANSWERED = _Answered()
+
+
 class InferCycle:
     """One inference call on a connection; what the protocol asks of a cycle of its own, it finds here too."""
 
@@ -43,7 +53,7 @@ class InferCycle:
         self.complete = False  # its body is here
         self.response_complete = False
         self.disconnected = False
-        self.message_event = self
+        self.message_event: InferCycle | _Answered = self
 
     def set(self) -> None:
         """Take note that the connection is gone, if nothing was answered yet: the protocol's word for it."""

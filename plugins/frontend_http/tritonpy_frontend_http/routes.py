@@ -1,4 +1,4 @@
-"""Every route but inference, as Litestar handlers; their OpenAPI description is at `/schema`."""
+"""The management routes, as Litestar handlers; their OpenAPI description is at `/schema`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Routes:
     def handlers(self) -> list[Any]:
         """Return the route handlers for a Litestar application."""
         return [
-            *_health(self._engine),
+            *_readiness(self._engine),
             *_metadata(self._engine),
             *_statistics(self._engine),
             *self._repository(),
@@ -71,7 +71,9 @@ class Routes:
             return list(engine.repository_index(bool(ready)))
 
         @post(_both("load"), status_code=200)
-        async def load_model(model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = "") -> Response[str]:
+        async def load_model(
+            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
+        ) -> Response[str]:
             """Load or reload a model; `parameters` may hold its configuration and files in base64."""
             _refuse_repository(repository)
             config, files = _load_parameters(await self._body(request))
@@ -79,7 +81,9 @@ class Routes:
             return _DONE
 
         @post(_both("unload"), status_code=200)
-        async def unload_model(model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = "") -> Response[str]:
+        async def unload_model(
+            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
+        ) -> Response[str]:
             """Start to unload a model; `parameters` may ask to unload its dependents too."""
             _refuse_repository(repository)
             await asyncio.to_thread(engine.unload_model, model, _unload_dependents(await self._body(request)))
@@ -94,32 +98,25 @@ class Routes:
 
 
 def _both(action: str) -> list[str]:
-    return [f"/v2/repository/models/{{model:str}}/{action}", f"/v2/repository/{{repository:str}}/models/{{model:str}}/{action}"]
+    return [
+        f"/v2/repository/models/{{model:str}}/{action}",
+        f"/v2/repository/{{repository:str}}/models/{{model:str}}/{action}",
+    ]
 
 
 def _versioned(rest: str) -> list[str]:
     return [f"/v2/models/{{model:str}}{rest}", f"/v2/models/{{model:str}}/versions/{{version:str}}{rest}"]
 
 
-def _health(engine: Engine) -> list[Any]:
-    @get("/v2/health/live", media_type=MediaType.TEXT, sync_to_thread=False)
-    def server_live() -> Response[str]:
-        """Say whether the server runs: 200 or 400, without a body."""
-        return _empty(engine.is_live())
-
-    @get("/v2/health/ready", media_type=MediaType.TEXT, sync_to_thread=False)
-    def server_ready() -> Response[str]:
-        """Say whether the server can take requests: 200 or 400, without a body."""
-        return _empty(engine.is_ready())
-
+def _readiness(engine: Engine) -> list[Any]:
     @get(_versioned("/ready"), media_type=MediaType.TEXT, sync_to_thread=False)
     def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
         """Say whether a model serves: 200 without a body, or 400."""
         if not engine.is_model_ready(model, model_version(version)):
             raise InvalidArgument("Model version not ready")
-        return _empty(True)
+        return Response("", status_code=200, media_type="text/plain")
 
-    return [server_live, server_ready, model_ready]
+    return [model_ready]
 
 
 def _metadata(engine: Engine) -> list[Any]:
@@ -153,10 +150,6 @@ def _statistics(engine: Engine) -> list[Any]:
         return Statistics(list(engine.statistics(model, model_version(version))))
 
     return [all_statistics, model_statistics]
-
-
-def _empty(good: bool) -> Response[str]:
-    return Response("", status_code=200 if good else 400, media_type="text/plain")
 
 
 def _refuse_repository(name: str) -> None:

@@ -1,0 +1,257 @@
+"""Garbage for a live server over HTTP: it answers clearly, forgets it, and serves on."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gzip
+import http.client
+import json
+import random
+import socket
+import struct
+from typing import Any
+
+import pytest
+
+TIMEOUT_S = 30
+INFER = "/v2/models/add_sub/infer"
+ROW = list(range(16))
+REQUEST: dict[str, Any] = {
+    "id": "fuzz",
+    "inputs": [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": ROW} for name in ("INPUT0", "INPUT1")],
+    "outputs": [{"name": "OUTPUT0", "parameters": {"binary_data": False}}],
+}
+ODD: list[Any] = [
+    None, True, -1, 0, 1.5, 2**31, 2**63, 2**64, -(2**70), 1e308, "", "x" * 5000, "\x00", "\ud800", "INT32", "INT33", "BYTES", "FP16",
+    [], {}, [[]], [-1, 16], [2**62, 2**62], [0, 16], [1] * 40, ["1", 16], [1, 2, 3], {"data": 1}, {"classification": -3},
+    {"binary_data_size": 10**12}, {"binary_data_size": -1}, {"shared_memory_region": "no"},
+]  # fmt: skip
+DEEP = "[" * 10_000 + "]" * 10_000
+
+
+def post(served: Any, body: bytes, path: str = INFER, **headers: str) -> int:
+    """Send a whole request; the answer must be a good one or a clear error. Return its status."""
+    answer = served.ask(path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    if answer.status != 200:
+        assert_clear(answer.status, answer.body)
+    return int(answer.status)
+
+
+def assert_clear(status: int, body: bytes) -> None:
+    assert 400 <= status < 600, (status, body)
+    error = json.loads(body)
+    assert list(error) == ["error"], body
+    assert error["error"], status
+    assert "incident" not in error["error"], error
+
+
+def mutated(rng: random.Random) -> Any:
+    """Return REQUEST with one to three places changed, dropped or doubled."""
+    document = copy.deepcopy(REQUEST)
+    for _ in range(rng.randint(1, 3)):
+        at: Any = document
+        while True:
+            keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+            if not keys:
+                break
+            key = rng.choice(keys)
+            if isinstance(at[key], (dict, list)) and at[key] and rng.random() < 0.7:
+                at = at[key]
+                continue
+            action = rng.random()
+            if action < 0.6:
+                at[key] = copy.deepcopy(rng.choice(ODD))
+            elif action < 0.8:
+                del at[key]
+            elif isinstance(at, list):
+                at.append(copy.deepcopy(at[key]))
+            else:
+                at[f"{key} too"] = at[key]
+            break
+    return document
+
+
+def test_changed_documents_are_answered_clearly(target: Any, rng: random.Random) -> None:
+    statuses = {post(target, json.dumps(mutated(rng)).encode()) for _ in range(400)}
+    assert 400 in statuses
+
+
+def test_damaged_bytes_are_answered_clearly(target: Any, rng: random.Random, damaged: Any) -> None:
+    whole = json.dumps(REQUEST).encode()
+    for _ in range(300):
+        post(target, damaged(whole))
+
+
+def test_damaged_binary_requests_are_answered_clearly(target: Any, rng: random.Random) -> None:
+    head: dict[str, Any] = {
+        "inputs": [
+            {"name": name, "datatype": "INT32", "shape": [1, 16], "parameters": {"binary_data_size": 64}}
+            for name in ("INPUT0", "INPUT1")
+        ]
+    }
+    lengths = ["0", "-1", "1", "99999999999999999999", "0x10", "", " ", "1e3", "ٱ".encode().decode("latin-1")]
+    for _ in range(200):
+        head["inputs"][rng.randrange(2)]["parameters"]["binary_data_size"] = rng.choice(
+            [64, 64, 63, 0, -64, 2**40, "64", None]
+        )
+        text = json.dumps(head).encode()
+        length = rng.choice([str(len(text)), str(len(text) + rng.randint(-9, 200)), *lengths])
+        post(target, text + rng.randbytes(rng.choice([128, 128, 127, 0, 300])), Inference_Header_Content_Length=length)
+
+
+def test_texts_with_wrong_lengths_are_answered_clearly(target: Any, rng: random.Random) -> None:
+    for _ in range(100):
+        data = b"".join(
+            struct.pack("<I", rng.choice([0, 1, 3, 2**31, 2**32 - 1])) + rng.randbytes(rng.randint(0, 4))
+            for _ in range(2)
+        )
+        head = json.dumps(
+            {
+                "inputs": [
+                    {"name": "IN", "datatype": "BYTES", "shape": [1, 2], "parameters": {"binary_data_size": len(data)}}
+                ]
+            }
+        ).encode()
+        post(target, head + data, "/v2/models/texts/infer", Inference_Header_Content_Length=str(len(head)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP,
+        f'{{"inputs": {DEEP}}}',
+        f'{{"inputs": [{{"name": "INPUT0", "datatype": "INT32", "shape": [1, 16], "data": {DEEP}}}]}}',
+        '{"a":' * 10_000 + "1" + "}" * 10_000,
+        '{"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [1, -16], "data": [1]}]}',
+        '{"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [9223372036854775807, 16], "data": [1]}]}',
+        '{"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [4294967296, 4294967296], "data": []}]}',
+        '{"inputs": [{"name": "INPUT0", "datatype": "WHAT", "shape": [1, 16], "data": [1]}]}',
+        '{"inputs": []}', "{}", "null", "1", '"text"', "", "\ufeff{}", "NaN", '{"inputs": [NaN]}', "\x00",
+    ],
+)  # fmt: skip
+def test_hostile_documents_are_refused(target: Any, body: str) -> None:
+    for path in (INFER, "/v2/models/texts/infer"):
+        assert post(target, body.encode()) >= 400, path
+
+
+@pytest.mark.parametrize(
+    "body", [b"\xff\xfe", b'{"id": "\xff"}', b'{"inputs": [{"name": "\xc3\x28"}]}', b'{"id": "\xed\xa0\x80"}']
+)
+def test_invalid_utf_8_is_refused(target: Any, body: bytes) -> None:
+    assert post(target, body) >= 400
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, gzip", ""])
+def test_bodies_that_are_not_compressed_as_said_are_refused(
+    target: Any, rng: random.Random, encoding: str, damaged: Any
+) -> None:
+    packed = gzip.compress(json.dumps(REQUEST).encode())
+    for body in (
+        b"",
+        b"no gzip",
+        packed[:20],
+        damaged(packed),
+        packed + b"more",
+        gzip.compress(b"[" * 10_000_000),
+    ):
+        post(target, body, Content_Encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v2/repository/index", "/v2/repository/models/add_sub/load", "/v2/repository/models/nowhere/unload"]
+)
+def test_management_calls_take_garbage(target: Any, rng: random.Random, path: str, damaged: Any) -> None:
+    bodies = [DEEP, "1", "[]", '{"ready": 3}', '{"parameters": 1}', '{"parameters": {"config": 1}}', '{"parameters": {"config": "{"}}',
+              '{"parameters": {"config": "[]"}}', '{"parameters": {"file:1/model.onnx": "A"}}', '{"parameters": {"config": "{}", "file:../../x": "QQ=="}}',
+              '{"parameters": {"what": "x"}}', '{"parameters": {"config": "{\\"input\\": [{\\"dims\\": [-7]}]}"}}']  # fmt: skip
+    for body in bodies:
+        post(target, body.encode(), path)
+    for _ in range(20):
+        post(target, damaged(rng.choice(bodies[2:]).encode()), path)
+
+
+def test_paths_and_methods_that_make_no_sense_are_refused(target: Any) -> None:
+    paths = ["/", "//", "/v2/models//infer", "/v2/models/%00/infer", "/v2/models/%ff%fe/infer", "/v2/models/a%2fb/infer", "/v2/models/add_sub/versions/99999999999999999999/infer",
+             "/v2/models/add_sub/versions/-1/infer", "/v2/models/add_sub/versions/x", "/v2/models/../infer", "/v2/" + "x" * 20_000, "/v2?" + "q" * 5000, "/v2/models/add_sub/infer/"]  # fmt: skip
+    for path in paths:
+        for body in (None, b"{}"):
+            answer = target.ask(path, body)
+            if answer.status != 200:
+                assert 400 <= answer.status < 600
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "HEAD"):
+        connection = http.client.HTTPConnection("127.0.0.1", target.ports["http"], timeout=TIMEOUT_S)
+        with contextlib.closing(connection):
+            connection.request(method, INFER)
+            assert connection.getresponse().status >= 400, method
+
+
+def raw(body: bytes, *headers: str, path: str = INFER) -> bytes:
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: fuzz", *headers, "", ""]).encode() + body
+
+
+def test_bytes_that_are_no_http_close_the_connection(target: Any, rng: random.Random, damaged: Any) -> None:
+    good = raw(b"{}", "Content-Length: 2")
+    for _ in range(100):
+        noise = [rng.randbytes(rng.randint(1, 400)), b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01" + rng.randbytes(60)]
+        received = target.exchange(rng.choice([damaged(good), *noise]))
+        assert received == b"" or received.startswith(b"HTTP/1.1 "), received[:200]
+        assert b"incident" not in received
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        raw(b"{", "Content-Length: 1000"),
+        raw(b"", "Content-Length: 99999999999999999999"),
+        raw(b"", "Content-Length: -5"),
+        raw(b"", "Content-Length: 5", "Content-Length: 6"),
+        raw(b"5\r\n{}", "Transfer-Encoding: chunked"),
+        raw(b"zz\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding: chunked"),
+        raw(b"FFFFFFFFFFFFFFFFF\r\n{}", "Transfer-Encoding: chunked"),
+        raw(b"", f"X: {'y' * 100_000}"),
+        raw(b"", "Expect: 100-continue", "Content-Length: 10"),
+    ],
+)
+def test_half_and_wrong_messages_end_with_the_connection(target: Any, sent: bytes) -> None:
+    received = target.exchange(sent)
+    assert b" 200 " not in received.partition(b"\r\n")[0]
+
+
+def test_clients_that_leave_at_once_are_forgotten(target: Any, rng: random.Random) -> None:
+    whole = raw(json.dumps(REQUEST).encode(), f"Content-Length: {len(json.dumps(REQUEST))}")
+    for _ in range(100):
+        connection = socket.create_connection(("127.0.0.1", target.ports["http"]), TIMEOUT_S)
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )  # a reset instead of a goodbye
+        connection.sendall(whole[: rng.randint(0, len(whole))])
+        connection.close()
+
+
+def test_chunked_bodies_are_read(target: Any) -> None:
+    text = json.dumps(REQUEST).encode()
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(text[at : at + 7]), text[at : at + 7]) for at in range(0, len(text), 7))
+    answer = target.exchange(raw(chunks + b"0\r\n\r\n", "Transfer-Encoding: chunked", "Connection: close"), last=False)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b'"OUTPUT0"' in answer
+
+
+def test_pipelined_requests_are_answered_in_order(target: Any) -> None:
+    text = json.dumps(REQUEST).encode()
+    good, bad = raw(text, f"Content-Length: {len(text)}"), raw(b"{", "Content-Length: 1")
+    closing = raw(b"{", "Content-Length: 1", "Connection: close")
+    answer = target.exchange(good + bad + good + good + closing, last=False)
+    assert [answer[at + 9 : at + 12] for at in range(len(answer)) if answer.startswith(b"HTTP/1.1 ", at)] == [
+        b"200",
+        b"400",
+        b"200",
+        b"200",
+        b"400",
+    ]
+
+
+def test_pipelined_requests_of_a_client_that_leaves_are_forgotten(target: Any) -> None:
+    text = json.dumps(REQUEST).encode()
+    for _ in range(20):
+        target.exchange(raw(text, f"Content-Length: {len(text)}") * 10)

@@ -1,0 +1,213 @@
+"""What the project promises of its own shape."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import tritonpy
+import tritonpy.testing
+from tritonpy import Code, Options, TritonError, error_of, errors, hookspecs
+from tritonpy.config.server import ServerConfig
+from tritonpy.config.server.expectation import description
+from tritonpy.plugins import make_plugin_manager
+
+ROOT = Path(__file__).resolve().parent.parent
+SKIPPED = {".venv", ".test-venv", "build", "dist", "__pycache__"}
+MAX_LINES = 400
+MAX_FUNCTION_LINES = 60
+HEAVY = ("litestar", "uvicorn", "uvloop", "grpc", "onnxruntime", "onnx", "prometheus_client", "yaml")
+HOOKS = [name for name in vars(hookspecs) if name.startswith("tritonpy_")]
+HOOKS_PAGE = ROOT / "docs" / "hooks.md"
+
+
+def files(ending: str) -> list[Path]:
+    return sorted(
+        path
+        for path in ROOT.rglob(f"*{ending}")
+        if not SKIPPED.intersection(parts := path.relative_to(ROOT).parts)
+        and not any(part.startswith(".") for part in parts)
+    )
+
+
+PYTHON = [path for path in files(".py") if not path.name.endswith("_pb2.py")]
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def test_files_are_short() -> None:
+    lengths = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PYTHON}
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    lengths = {
+        f"{shown(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in PYTHON
+        for node in functions(path)
+    }
+    assert {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "tritonpy",
+        "tritonpy_backend_onnx",
+        "tritonpy_frontend_http",
+        "tritonpy_frontend_grpc",
+        "tritonpy_metrics_prometheus",
+    ],
+)
+def test_importing_a_package_loads_no_framework(module: str) -> None:
+    script = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plugins").iterdir()), ids=lambda path: path.name)
+def test_plugins_use_no_private_names_of_others(path: Path) -> None:
+    own = f"tritonpy_{path.name}"
+    private = [
+        f"{shown(file)}:{node.lineno} {node.module}.{alias.name}"
+        for file in sorted((path / own).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] != own
+        for alias in node.names
+        if node.module.startswith("tritonpy")
+        and any(part.startswith("_") and part != "__version__" for part in [*node.module.split("."), alias.name])
+    ]
+    assert private == []
+
+
+def test_public_names_exist() -> None:
+    for module in (tritonpy, tritonpy.testing):
+        assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_every_hook_is_on_the_page_of_hooks_with_its_signature_and_meaning() -> None:
+    page = HOOKS_PAGE.read_text(encoding="utf-8")
+    for name in HOOKS:
+        hook = getattr(hookspecs, name)
+        signature = f"{name}{inspect.signature(hook)}".replace("'", "")
+        assert f"### `{signature}`\n\n{inspect.getdoc(hook)}\n" in page
+    assert set(re.findall(r"`(tritonpy_\w+)\(", page)) == set(HOOKS)
+
+
+@pytest.mark.parametrize("name", hookspecs.registration_hooks())
+def test_the_page_of_hooks_names_the_class_and_the_contract_of_each(name: str) -> None:
+    page = HOOKS_PAGE.read_text(encoding="utf-8")
+    section = page.partition(f"### `{name}()")[2].partition("###")[0]
+    kind = re.search(r"type\[(\w+)\]", str(inspect.signature(getattr(hookspecs, name))))
+    assert kind
+    assert f"`tritonpy.{kind[1]}`" in section
+    assert inspect.isclass(getattr(tritonpy, kind[1]))
+    assert f"`tritonpy.testing.{kind[1]}Contract`" in section
+    assert inspect.isclass(getattr(tritonpy.testing, f"{kind[1]}Contract"))
+
+
+def option_classes() -> dict[str, type[Options]]:
+    """Return the options of every class that an installed plugin of this project registers, by section and name."""
+    manager = make_plugin_manager()
+    found = {}
+    for hook in hookspecs.registration_hooks():
+        for name, entry in manager.table(hook).items():
+            options = getattr(entry.load(), "Options", None)
+            if options is not None and entry.owner.startswith("tritonpy"):
+                found[f"{hook}:{name}"] = options
+    return found
+
+
+def test_every_option_is_described() -> None:
+    found = option_classes()
+    assert {
+        "tritonpy_frontends:http",
+        "tritonpy_frontends:grpc",
+        "tritonpy_frontends:metrics",
+        "tritonpy_backends:onnxruntime",
+    } <= set(found)
+    bare = [
+        f"{where}.{field.name}"
+        for where, options in found.items()
+        for field in msgspec.structs.fields(options)
+        if not description(field.type)
+    ]
+    assert bare == []
+
+
+def test_every_key_of_server_yaml_is_shown_by_the_help() -> None:
+    help_text = subprocess.run(
+        [sys.executable, "-m", "tritonpy", "serve", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for where, options in option_classes().items():
+        for field in msgspec.structs.fields(options):
+            assert f"{field.name}: " in help_text, where
+    assert {field.name for field in msgspec.structs.fields(ServerConfig)} >= {"repositories", "frontends", "backends"}
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_error_code_has_a_class_a_meaning_and_a_status_in_both_protocols(code: Code) -> None:
+    from tritonpy_frontend_grpc import status as grpc_status
+    from tritonpy_frontend_http.errors import STATUS
+
+    kind = type(error_of(code, "text"))
+    assert issubclass(kind, TritonError)
+    assert kind.__doc__
+    assert re.search(rf"\b{kind.__name__}\b.*\b{code.name}\b", errors.__doc__ or ""), (
+        "the tree in the docstring of errors names it"
+    )
+    assert STATUS[code] >= 400
+    assert any(isinstance(table, dict) and code in table for table in vars(grpc_status).values())
+
+
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PAGES = [path for path in files(".md") if "tests" not in path.parts]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "ARCHITECTURE.md"], ids=shown)
+def test_paths_that_are_named_exist(page: Path) -> None:
+    named = re.findall(
+        r"`((?:core|protos|plugins|tests|bench|examples|docs)/[\w./-]*)`", page.read_text(encoding="utf-8")
+    )
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_package_is_typed_and_has_the_same_version() -> None:
+    projects = [ROOT / "core", ROOT / "protos", *sorted(path for path in (ROOT / "plugins").iterdir() if path.is_dir())]
+    versions = {}
+    for project in projects:
+        name = {"core": "tritonpy", "protos": "tritonpy_protos"}.get(project.name, f"tritonpy_{project.name}")
+        assert (project / name / "py.typed").is_file(), name
+        found = re.search(r'^version = "(.*)"$', (project / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+        versions[name] = found and found[1]
+    assert set(versions.values()) == {tritonpy.__version__}
+
+
+def test_every_plugin_has_its_own_tests_and_is_run_by_the_test_command() -> None:
+    run = (ROOT / "tests" / "run.py").read_text(encoding="utf-8")
+    for plugin in sorted(path for path in (ROOT / "plugins").iterdir() if path.is_dir()):
+        assert list((plugin / "tests").glob("test_*.py")), plugin.name
+        assert f'"plugins/{plugin.name}"' in run

@@ -1,0 +1,44 @@
+"""What a server holds: memory, threads, descriptors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psutil
+
+ROW = list(range(16))
+ADD_SUB = json.dumps(
+    {"inputs": [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": ROW} for name in ("INPUT0", "INPUT1")]}
+)
+MAX_RESIDENT = 150_000_000
+CYCLES = 20
+
+
+def test_a_server_with_one_small_model_is_small(serve: Any, models: Any) -> None:
+    models.example("add_sub")
+    with serve(f"--model-repository={models.path}") as served:
+        assert served.ask("/v2/models/add_sub/infer", ADD_SUB).status == 200
+        process = psutil.Process(served.process.pid)
+        resident = sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
+        assert resident < MAX_RESIDENT, f"{resident / 1e6:.0f} MB"
+
+
+def test_models_that_come_and_go_leave_no_thread_and_no_descriptor(serve: Any, models: Any) -> None:
+    models.example("add_sub")
+    with serve(f"--model-repository={models.path}", "--model-control-mode=explicit") as served:
+        process = psutil.Process(served.process.pid)
+
+        def cycle() -> None:
+            assert served.ask("/v2/repository/models/add_sub/load", "{}").status == 200
+            assert served.ask("/v2/models/add_sub/infer", ADD_SUB).status == 200
+            assert served.ask("/v2/repository/models/add_sub/unload", "{}").status == 200
+
+        # one cycle more than the pools of the loop have threads: then they have grown to their bound
+        for _ in range(8):
+            cycle()
+        served.wait(lambda: served.log.count("successfully unloaded") == 8, "the model is gone")
+        threads, descriptors = process.num_threads(), process.num_fds()
+        for _ in range(CYCLES):
+            cycle()
+        served.wait(lambda: process.num_threads() <= threads and process.num_fds() <= descriptors, "all is given back")
