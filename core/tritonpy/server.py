@@ -31,6 +31,7 @@ from tritonpy.repository.manager import ModelEvents, RepositoryManager
 from tritonpy.repository.polling import Polling
 from tritonpy.repository.report import table_of
 from tritonpy.repository.table import ModelTable
+from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
 
 log = logging.getLogger("tritonpy.server")
@@ -52,6 +53,7 @@ class Server:
         frontends: dict[str, Frontend],
         observers: Sequence[Observer],
         timer: Timer,
+        rings: Rings,
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -61,6 +63,7 @@ class Server:
         self._repository = repository
         self._observers = observers
         self._timer = timer
+        self._rings = rings
         self._polling = Polling(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
@@ -72,7 +75,9 @@ class Server:
         failed to load; then call `stop`.
         """
         prepare_interpreter()
-        loading = asyncio.get_running_loop().run_in_executor(None, self._load_models)
+        loop = asyncio.get_running_loop()
+        self._rings.attach(loop)
+        loading = loop.run_in_executor(None, self._load_models)
         try:
             await self._listen()
         except BaseException:
@@ -118,6 +123,7 @@ class Server:
     async def stop(self) -> None:
         """Close every port and free everything; safe after a failed `start`."""
         self.engine.state = ServerState.EXITING
+        self._rings.detach()
         await asyncio.to_thread(self._polling.stop)
         await asyncio.gather(*(self._stop(frontend) for frontend in self._started))
         await asyncio.to_thread(self._repository.stop, 0)
@@ -159,7 +165,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     one plugin's at once.
     """
     plugins = plugins or make_plugin_manager(disable=config.plugins.disable)
-    table, timer = ModelTable(), Timer()
+    table, timer, rings = ModelTable(), Timer(), Rings()
     control = config.control
     metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
     engine = LocalEngine(table, metadata, control.mode == "explicit", config.strict_readiness)
@@ -171,6 +177,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         backends=backends,
         engine=engine,
         timer=timer,
+        rings=rings,
         limiter=limiter or NoRateLimiter(),
         observers=observers,
         agents=lambda name: _agent(config, plugins, name),
@@ -187,7 +194,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         control.retries,
     )
     engine.attach(repository)
-    return Server(config, plugins, engine, repository, _frontends(config, plugins), observers, timer)
+    return Server(config, plugins, engine, repository, _frontends(config, plugins), observers, timer, rings)
 
 
 def _events(plugins: PluginManager) -> ModelEvents:

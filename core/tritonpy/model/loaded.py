@@ -19,6 +19,7 @@ from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.local import BatchGuards, LocalRunner
+from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
 from tritonpy.statistics import Counters, Succeeded
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
@@ -44,6 +45,7 @@ class LoadedModel:
         labels: Mapping[str, Sequence[str]],
         timer: Timer,
         observers: Sequence[Observer],
+        rings: Rings | None = None,
     ) -> None:
         config = context.config
         self.context = context
@@ -51,8 +53,8 @@ class LoadedModel:
         self.decoupled = config.model_transaction_policy.decoupled
         self.counters = Counters()
         self.load_seconds = 0.0
-        self.dispatcher = Dispatcher(timer)
-        self.dispatcher.flush = self._flush
+        self.dispatcher = Dispatcher(timer, rings)
+        self.dispatcher.flush, self.dispatcher.failed = self._flush, self._drop
         self.guards = BatchGuards(self._admit, self._drop, self._fail)
         self.runner: LocalRunner | None = None
         self._check = check

@@ -35,6 +35,7 @@ from tritonpy.repository.opened import Opened, free
 from tritonpy.repository.reading import placed, read_config, string_parameters
 from tritonpy.repository.versions import version_folders, versions_to_load
 from tritonpy.runners.local import LocalRunner
+from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
 from tritonpy.types import DATATYPE_OF_NUMBER
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -50,6 +51,7 @@ class Surroundings:
     backends: Backends
     engine: Engine
     timer: Timer
+    rings: Rings
     limiter: RateLimiter
     observers: Sequence[Observer]
     agents: Callable[[str], RepoAgent]
@@ -132,7 +134,7 @@ class ModelLoader:
         context = self._context(prepared, version)
         try:
             labels = read_labels(config, prepared.directory)
-            model = LoadedModel(context, RequestCheck(config, config.name), labels, around.timer, around.observers)
+            model = LoadedModel(context, RequestCheck(config, config.name), labels, around.timer, around.observers, around.rings)
             scheduler = self._scheduler(context, model)
             model.attach(scheduler)
             if scheduler.uses_instances:

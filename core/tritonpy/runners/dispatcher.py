@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
+from tritonpy.runners.rings import Rings
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.types import Batch, InferRequest
@@ -21,11 +22,15 @@ class Dispatcher:
     The lock is re-entrant because a scheduler may answer a request that it drops from inside any of its methods.
     """
 
-    def __init__(self, timer: Timer) -> None:
+    def __init__(self, timer: Timer, rings: Rings | None = None) -> None:
         self.lock = threading.RLock()
         self.waiting = 0  # requests enqueued and not taken
         self.flush: Flush = _nothing
+        self.failed: Callable[[Exception], None] = _raise
         self._timer = timer
+        self._rings = rings or Rings()
+        self._rung = False  # a ring is due at the end of the loop's turn
+        self._lonely = True  # the last batch was a single request
         self._idle: list[Slot] = []
         self._closed = False
         self._bounded = False
@@ -51,8 +56,12 @@ class Dispatcher:
         self.waiting += 1
         if self._expires:
             self._expire(request.queued_ns)
-        if self._idle:
-            self._ring(request.queued_ns)
+        if self._idle and not self._rung:
+            if self._lonely and self.waiting == 1:
+                self._ring(request.queued_ns)  # one request at a time: nobody else is about to come
+            else:
+                self._rung = True
+                self._rings.soon(self._ring_idle)
 
     def wait_ready(self, slot: Slot) -> bool:
         """Park the calling thread until the scheduler has a batch for `slot`; False when the model is closed."""
@@ -88,8 +97,10 @@ class Dispatcher:
             if limit > 0 and self._scheduler.ready(slot.index, now) is True:
                 batch = self._scheduler.take(slot.index, now, limit)
             if batch is not None:
-                slot.open += len(batch.requests)
-                self.waiting -= len(batch.requests)
+                count = len(batch.requests)
+                slot.open += count
+                self.waiting -= count
+                self._lonely = count == 1
                 batch.instance = slot
                 batch.start_ns = now
                 for request in batch.requests:
@@ -142,6 +153,15 @@ class Dispatcher:
                 slot.bell.release()
             self._idle.clear()
 
+    def _ring_idle(self) -> None:
+        try:
+            with self.lock:
+                self._rung = False
+                self._ring(now_ns())
+        except Exception as error:
+            self.failed(error)
+        self.flush()
+
     def _ring(self, now: int) -> None:
         # Rings at most one instance: when it has taken its batch, it rings the next one.
         for slot in self._idle:
@@ -181,6 +201,10 @@ class Dispatcher:
             if not self._closed:
                 self._expire(now_ns())
         self.flush()
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _nothing() -> None:

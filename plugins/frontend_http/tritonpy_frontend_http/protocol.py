@@ -71,6 +71,8 @@ class InferCycle:
 
     def finish(self, reply: Reply) -> None:
         """Write the reply, unless the client is gone."""
+        # Both name this cycle: undone here, its buffers go with it and not whenever the collector runs.
+        self.call, self.message_event = None, _ANSWERED
         transport, keep_alive = self.protocol.transport, self.keep_alive and not self.protocol.calls.draining
         if transport.is_closing() or self.response_complete:
             return
