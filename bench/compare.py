@@ -86,9 +86,9 @@ def _cases(perf_analyzer: Path | None) -> list[Case]:
         Case("HTTP, 16 MiB identity, wrk", "echo http large", http(2, large), 0.6),
     ]
     if perf_analyzer is not None:
-        for protocol in ("http", "grpc"):
-            for in_flight in (1, 8, 32):
-                cases.append(_perf_case(perf_analyzer, protocol, in_flight))
+        cases += [
+            _perf_case(perf_analyzer, protocol, in_flight) for protocol in ("http", "grpc") for in_flight in (1, 8, 32)
+        ]
     return cases
 
 

@@ -11,7 +11,15 @@ from pathlib import Path
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-LIBRARIES = ["pluggy>=1.6", "msgspec>=0.20", "numpy>=2.1", "ml_dtypes>=0.5", "protobuf>=6.33,<8", "pyyaml>=6", "uvloop>=0.21; sys_platform != 'win32'"]
+LIBRARIES = [
+    "pluggy>=1.6",
+    "msgspec>=0.20",
+    "numpy>=2.1",
+    "ml_dtypes>=0.5",
+    "protobuf>=6.33,<8",
+    "pyyaml>=6",
+    "uvloop>=0.21; sys_platform != 'win32'",
+]
 SIBLINGS = {
     "tritonpy-protos": "protos",
     "tritonpy-frontend-http": "plugins/frontend_http",

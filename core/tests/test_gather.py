@@ -147,8 +147,14 @@ def test_rows_on_a_device_stay_there() -> None:
     ("outputs", "text"),
     [
         ({}, "model 'm' returned no output 'OUT', it returned: "),
-        ({"OUT": np.zeros((2, 1), np.float64)}, "model 'm' returned output 'OUT' as FP64, its configuration says INT32"),
-        ({"OUT": np.zeros((2, 1), complex)}, "model 'm' returned output 'OUT' as complex128, its configuration says INT32"),
+        (
+            {"OUT": np.zeros((2, 1), np.float64)},
+            "model 'm' returned output 'OUT' as FP64, its configuration says INT32",
+        ),
+        (
+            {"OUT": np.zeros((2, 1), complex)},
+            "model 'm' returned output 'OUT' as complex128, its configuration says INT32",
+        ),
         (
             {"OUT": Tensor.from_numpy("OUT", np.zeros((2, 1), np.float32))},
             "model 'm' returned output 'OUT' as FP32, its configuration says INT32",

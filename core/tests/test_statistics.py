@@ -20,7 +20,11 @@ def test_an_execution_is_counted_by_its_batch_size() -> None:
     assert statistics.last_inference > 0
     (one, two) = statistics.batch_stats
     assert (one.batch_size, one.compute_infer) == (1, Duration(1, 20))
-    assert (two.compute_input, two.compute_infer, two.compute_output) == (Duration(2, 20), Duration(2, 40), Duration(2, 60))
+    assert (two.compute_input, two.compute_infer, two.compute_output) == (
+        Duration(2, 20),
+        Duration(2, 40),
+        Duration(2, 60),
+    )
 
 
 def test_stamps_that_the_backend_did_not_set_count_as_inference() -> None:

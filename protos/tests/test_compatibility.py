@@ -9,6 +9,7 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FileDescriptor
 from tritonclient.grpc import model_config_pb2 as client_config
 from tritonclient.grpc import service_pb2 as client_service
+
 from tritonpy_protos import POOL
 
 

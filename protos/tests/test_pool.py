@@ -8,6 +8,7 @@ import sys
 import pytest
 from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
+
 from tritonpy_protos import POOL, grpc_service_pb2, model_config_pb2
 
 

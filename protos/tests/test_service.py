@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tritonpy_protos import METHODS, SERVICE, grpc_service_pb2
 
 NAMES = [method.name for method in METHODS]

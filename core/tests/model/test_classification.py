@@ -57,7 +57,9 @@ def test_without_a_batch_dimension_the_whole_output_is_one_row() -> None:
 @pytest.mark.parametrize("datatype", ["BOOL", "BYTES", "FP16", "BF16"])
 def test_types_without_an_order_on_the_wire_are_refused(datatype: str) -> None:
     tensor = Tensor("OUT", datatype, (1, 0), np.zeros((1, 0), np.uint8))
-    with pytest.raises(InvalidArgument, match=f"^class result not available for output due to unsupported type '{datatype}'$"):
+    with pytest.raises(
+        InvalidArgument, match=f"^class result not available for output due to unsupported type '{datatype}'$"
+    ):
         classify(tensor, 1, (), batched=True)
 
 

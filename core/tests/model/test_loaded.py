@@ -12,6 +12,7 @@ from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_
 from tritonpy.api.backend import Backend
 from tritonpy.api.engine import Duration
 from tritonpy.api.observer import Observer
+from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.clock import now_ns
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import Cancelled, Code, InvalidArgument, QueueFull, Unavailable
@@ -95,7 +96,9 @@ class Picky(Doubler):
     ("name", "code", "text"),
     [("x", Code.INVALID_ARG, "the model does not like this"), ("", Code.INTERNAL, "KeyboardInterrupt")],
 )
-def test_what_a_backend_raises_keeps_its_code(model_repository: ModelRepository, name: str, code: Code, text: str) -> None:
+def test_what_a_backend_raises_keeps_its_code(
+    model_repository: ModelRepository, name: str, code: Code, text: str
+) -> None:
     witness = Witness()
     with one_model(model_repository, Picky) as server:
         ((answer,),) = witness.wait(ask(server.engine, witness, "m", [[1]], id=name))
@@ -278,7 +281,12 @@ def test_classes_are_sent_instead_of_data_where_asked_for(model_repository: Mode
     with one_model(model_repository, Classes, config=config) as server:
         plain = ask(server.engine, witness, "m", [[3, 1, 2]])
         asked = ask(
-            server.engine, witness, "m", [[3, 1, 2]], outputs={"OUT": OutputSpec("OUT", classification=2)}, classifies=True
+            server.engine,
+            witness,
+            "m",
+            [[3, 1, 2]],
+            outputs={"OUT": OutputSpec("OUT", classification=2)},
+            classifies=True,
         )
         (data,), (classes,) = witness.wait(plain, asked)
     assert data.outputs[0].datatype == "INT32"
@@ -344,12 +352,32 @@ def test_a_request_counts_its_times(model_repository: ModelRepository) -> None:
     assert times.fail == Duration()
 
 
-class _Broken(DirectScheduler):
-    """Raises when it is asked for a batch, as long as `broken` says so."""
+class Broken(DirectScheduler):
+    """Fails to cut a batch as long as `broken` says so."""
 
-    broken = True
+    broken: ClassVar[bool] = True
 
-    def take(self, instance, now_ns, limit=UNBOUNDED):
-        if self.broken:
+    def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
+        if Broken.broken:
             raise RuntimeError("no batch today")
         return super().take(instance, now_ns, limit)
+
+
+def test_a_scheduler_that_raises_leaves_no_request_without_an_answer(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    witness = Witness()
+    with one_model(model_repository, Doubler, scheduler=Broken) as server:
+        first, second = (ask(server.engine, witness, "m", [[number]]) for number in (1, 2))
+        for (answer,) in witness.wait(first, second):
+            assert answer.error is not None
+            assert answer.error.code is Code.INTERNAL
+            assert "incident" in answer.error.message
+        Broken.broken = False
+        try:
+            ((good,),) = ([*witness.wait(ask(server.engine, witness, "m", [[3]]))],)
+        finally:
+            Broken.broken = True
+    assert numbers(good) == [[6]]
+    assert "no batch today" in caplog.text
+    witness.check(first, second)

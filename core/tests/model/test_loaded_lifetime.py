@@ -90,7 +90,9 @@ def test_what_still_waits_when_time_is_up_is_answered(model_repository: ModelRep
     witness.check(running, waiting)
 
 
-def test_a_request_never_crosses_a_hook_call(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_never_crosses_a_hook_call(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     witness, calls = Witness(), []
     call = pluggy.HookCaller.__call__
 

@@ -34,7 +34,9 @@ def test_a_backend_is_found_by_its_name():
     assert backends().get("tuned") is Tuned
 
 
-@pytest.mark.parametrize(("name", "says"), [("tunes", "did you mean 'tuned'"), ("onnxruntime", "pip install tritonpy-backend-onnx")])
+@pytest.mark.parametrize(
+    ("name", "says"), [("tunes", "did you mean 'tuned'"), ("onnxruntime", "pip install tritonpy-backend-onnx")]
+)
 def test_a_backend_that_is_not_there_says_what_to_do(name, says):
     with pytest.raises(PluginError, match=says):
         backends().get(name)

@@ -59,7 +59,9 @@ def test_names_lead_to_classes_and_their_owner() -> None:
 
 def test_one_name_twice_names_both_owners() -> None:
     made = managing((providing({"toy": dict}), "dist-a"), (providing({"toy": list}), "dist-b"))
-    with pytest.raises(PluginError, match=r"tritonpy_backends: the name 'toy' is registered by dist-. and by dist-") as caught:
+    with pytest.raises(
+        PluginError, match=r"tritonpy_backends: the name 'toy' is registered by dist-. and by dist-"
+    ) as caught:
         made.check()
     assert "dist-a" in str(caught.value)
     assert "dist-b" in str(caught.value)
@@ -112,7 +114,9 @@ def test_a_plugin_for_another_interface_is_refused_by_name(version: tuple[int, i
 
 def test_what_nobody_provides_says_what_to_install_or_what_is_near() -> None:
     made = managing((providing({"toy": dict}), "dist-a"))
-    with pytest.raises(PluginError, match=r"^no plugin provides backend 'pytorch': pip install tritonpy-backend-torch$"):
+    with pytest.raises(
+        PluginError, match=r"^no plugin provides backend 'pytorch': pip install tritonpy-backend-torch$"
+    ):
         made.get("tritonpy_backends", "pytorch", "backend")
     with pytest.raises(PluginError, match=r"^no plugin provides backend 'toi', did you mean 'toy'\?$"):
         made.get("tritonpy_backends", "toi", "backend")
@@ -123,9 +127,14 @@ def test_what_nobody_provides_says_what_to_install_or_what_is_near() -> None:
 
 
 def test_installed_plugins_are_found_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    installing(monkeypatch, EntryPoint("b", "dist-b", providing({"toy": dict})), EntryPoint("core", "tritonpy", builtin))
+    installing(
+        monkeypatch, EntryPoint("b", "dist-b", providing({"toy": dict})), EntryPoint("core", "tritonpy", builtin)
+    )
     infos = make_plugin_manager().plugins()
-    assert [(info.name, info.distribution, info.version) for info in infos] == [("b", "dist-b", "1.2"), ("core", "tritonpy", "1.2")]
+    assert [(info.name, info.distribution, info.version) for info in infos] == [
+        ("b", "dist-b", "1.2"),
+        ("core", "tritonpy", "1.2"),
+    ]
     assert infos[0].hooks == {"tritonpy_backends": ["toy"]}
     assert infos[1].hooks == {"tritonpy_repositories": ["file"]}
 
@@ -149,13 +158,17 @@ def test_a_plugin_that_cannot_be_imported_says_whose_it_is_and_how_to_go_on(monk
 
 @pytest.mark.parametrize("name", ["broken", "dist-a"])
 def test_a_disabled_plugin_is_not_imported(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    installing(monkeypatch, EntryPoint("broken", "dist-a", ImportError("x")), EntryPoint("good", "dist-b", providing({})))
+    installing(
+        monkeypatch, EntryPoint("broken", "dist-a", ImportError("x")), EntryPoint("good", "dist-b", providing({}))
+    )
     assert [info.name for info in make_plugin_manager(disable=[name]).plugins()] == ["good"]
 
 
 def test_disabling_what_is_not_installed_names_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     installing(monkeypatch, EntryPoint("frontend-http", "tritonpy-frontend-http", providing({})))
-    with pytest.raises(PluginError, match=r"^plugins: disable: no plugin 'frontend-htp' is installed, did you mean 'frontend-http'"):
+    with pytest.raises(
+        PluginError, match=r"^plugins: disable: no plugin 'frontend-htp' is installed, did you mean 'frontend-http'"
+    ):
         make_plugin_manager(disable=["frontend-htp"])
     with pytest.raises(PluginError, match=r"installed are: frontend-http, tritonpy-frontend-http$"):
         make_plugin_manager(disable=["zzz"])

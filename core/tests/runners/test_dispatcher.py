@@ -25,7 +25,9 @@ class Instances:
         self.taken: list[tuple[int, InferRequest]] = []
         self._dispatcher = dispatcher
         self._changed = threading.Condition()
-        self.slots = [Slot(InstanceContext(f"m_0_{index}", "CPU", 0, index, max_open=max_open)) for index in range(count)]
+        self.slots = [
+            Slot(InstanceContext(f"m_0_{index}", "CPU", 0, index, max_open=max_open)) for index in range(count)
+        ]
         self.threads = [threading.Thread(target=self._run, args=(slot,), daemon=True) for slot in self.slots]
 
     def wait_for(self, count: int) -> list[tuple[int, InferRequest]]:
@@ -43,7 +45,9 @@ class Instances:
 
 
 @contextmanager
-def dispatching(scheduler: Scheduler, instances: int, max_open: int | None = None) -> Iterator[tuple[Dispatcher, Instances]]:
+def dispatching(
+    scheduler: Scheduler, instances: int, max_open: int | None = None
+) -> Iterator[tuple[Dispatcher, Instances]]:
     timer = Timer()
     dispatcher = Dispatcher(timer)
     dispatcher.attach(scheduler)

@@ -81,7 +81,9 @@ def test_an_instance_that_cannot_be_built_fails_the_load_and_the_others_are_clos
         assert limiter.needs == {}
 
 
-def test_what_needs_more_than_there_is_fails_the_load_and_leaves_nothing_behind(model_repository: ModelRepository) -> None:
+def test_what_needs_more_than_there_is_fails_the_load_and_leaves_nothing_behind(
+    model_repository: ModelRepository,
+) -> None:
     class Strict(ResourceLimiter):
         def register(self, instance: str, device: int, group: Any) -> None:
             if len(self.needs) == 1:

@@ -83,9 +83,7 @@ class _Flow:
             self._fail(response.error)
             return
         tensors = {tensor.name: tensor for tensor in response.outputs}
-        self.advance(
-            {target: _renamed(tensors[name], target) for name, target in child.tag.output_map.items()}
-        )
+        self.advance({target: _renamed(tensors[name], target) for name, target in child.tag.output_map.items()})
 
     def _fail(self, error: TritonError) -> None:
         with self._lock:

@@ -65,9 +65,7 @@ def serving(
     **settings: Any,
 ) -> Iterator[Server]:
     """Start a server of `repository`; at the end drain and stop it: none of its threads is left."""
-    config = decode_server_config(
-        {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
-    )
+    config = decode_server_config({"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings)
     server = build(config, plugins, limiter)
     with asyncio.Runner() as loop:
         try:
@@ -101,9 +99,7 @@ def config_of(
     """
 
 
-def ask(
-    engine: Engine, witness: Witness, model: str, value: npt.ArrayLike, **fields: Any
-) -> InferRequest:
+def ask(engine: Engine, witness: Witness, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
     """Send `value` as INT32 input IN to `model`; `witness` sees the answers."""
     request = request_of(witness, model, value, **fields)
     engine.infer(request)

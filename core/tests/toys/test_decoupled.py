@@ -13,7 +13,9 @@ CONFIG = config_of("repeat", more="model_transaction_policy { decoupled: true }"
 PLUGIN = ToyPlugin({"repeat": Repeat})
 
 
-def test_a_decoupled_model_answers_any_number_of_times_after_execute_returned(model_repository: ModelRepository) -> None:
+def test_a_decoupled_model_answers_any_number_of_times_after_execute_returned(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("many", CONFIG)
     witness = Witness()
     with serving(model_repository, toy_plugins(PLUGIN)) as server:

@@ -21,7 +21,9 @@ def sharing(repository: ModelRepository, gate: Gate, limiter: ResourceLimiter, m
         repository.add(name, CONFIG)
     repository.add("free", config_of("gated"))
     control = {"mode": mode, **({"load": ["*"]} if mode == "explicit" else {})}
-    with serving(repository, toy_plugins(ToyPlugin({"gated": gated(gate)})), limiter=limiter, control=control) as server:
+    with serving(
+        repository, toy_plugins(ToyPlugin({"gated": gated(gate)})), limiter=limiter, control=control
+    ) as server:
         yield server
 
 

@@ -35,7 +35,9 @@ def gate() -> Gate:
 
 
 @pytest.fixture(params=["local", "remote"])
-def engine(request: pytest.FixtureRequest, model_repository: ModelRepository, tmp_path: Path, gate: Gate) -> Iterator[Engine]:
+def engine(
+    request: pytest.FixtureRequest, model_repository: ModelRepository, tmp_path: Path, gate: Gate
+) -> Iterator[Engine]:
     """The same server, asked directly and through a socket: every test must hold for both."""
     model_repository.add("double", config_of("doubler", more='metric_tags { key: "team" value: "toys" }'))
     model_repository.add("many", config_of("repeat", more="model_transaction_policy { decoupled: true }"))

@@ -131,7 +131,10 @@ class Engine(ABC):
 
     @abstractmethod
     def infer(self, request: InferRequest) -> None:
-        """Hand over a request. On return the model owns it and answers to its sink; if this raises, the caller still owns it."""
+        """Hand over a request. On return the model owns it and answers to its sink; if this raises, the caller still owns it.
+
+        From within the server's event loop the model begins at the end of the loop's turn: do not block the loop on the answer.
+        """
 
     @abstractmethod
     def server_metadata(self) -> ServerMetadata:

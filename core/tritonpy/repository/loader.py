@@ -134,7 +134,9 @@ class ModelLoader:
         context = self._context(prepared, version)
         try:
             labels = read_labels(config, prepared.directory)
-            model = LoadedModel(context, RequestCheck(config, config.name), labels, around.timer, around.observers, around.rings)
+            model = LoadedModel(
+                context, RequestCheck(config, config.name), labels, around.timer, around.observers, around.rings
+            )
             scheduler = self._scheduler(context, model)
             model.attach(scheduler)
             if scheduler.uses_instances:

@@ -106,7 +106,9 @@ class LocalRunner:
         while True:
             try:
                 self._serve_until_closed(slot, backend, permit)
-            except Exception as error:  # a scheduler or limiter that raises must not leave its requests without an answer
+            except (
+                Exception
+            ) as error:  # a scheduler or limiter that raises must not leave its requests without an answer
                 self._guards.drop(error)
                 self._dispatcher.wait_ring(slot)
             else:

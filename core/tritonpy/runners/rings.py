@@ -8,34 +8,34 @@ the end of the turn, it finds them all.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 
 
 class Rings:
-    """Calls functions at the end of the loop's present turn when asked on its thread, at once when asked on another."""
+    """Calls functions at the end of the loop's present turn when asked from within it, at once when asked from anywhere else."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = 0
         self._due: list[Callable[[], None]] = []
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take the loop that runs in the calling thread."""
-        self._loop, self._thread = loop, threading.get_ident()
+        """Take the loop that runs the frontends."""
+        self._loop = loop
 
     def detach(self) -> None:
         """Forget the loop; what is due is rung now."""
-        self._thread = 0
+        self._loop = None
         self._ring()
 
     def soon(self, ring: Callable[[], None]) -> None:
         """Call `ring`, now or at the end of the turn."""
-        if self._loop is None or threading.get_ident() != self._thread:
+        loop = self._loop
+        # Not the thread's identity: a loop that does not run at the moment has no turn that could end.
+        if loop is None or asyncio._get_running_loop() is not loop:
             ring()
             return
         if not self._due:
-            self._loop.call_soon(self._ring)
+            loop.call_soon(self._ring)
         self._due.append(ring)
 
     def _ring(self) -> None:
