@@ -157,22 +157,23 @@ class InferCalls:
             if call.first is None:
                 call.first = response
         if response.final:
+            encoding = None
             try:
-                self._reply(call, request)
+                reply = self._encoded(call, request)
+                encoding = response_encoding(call.accept_encoding)
             except Exception as error:
-                self._finish(call, encode_error(error if isinstance(error, TritonError) else self._incident(error)))
+                reply = encode_error(error if isinstance(error, TritonError) else self._incident(error))
+            if encoding:
+                self._compress(call, reply, encoding)
+            else:
+                self._finish(call, reply)
 
-    def _reply(self, call: Call, request: InferRequest) -> None:
+    def _encoded(self, call: Call, request: InferRequest) -> Reply:
         if call.answers != 1 or call.first is None:
             raise Internal(f"expected a single response, got {call.answers}")
         if call.first.error is not None:
             raise call.first.error
-        reply = encode_infer(call.first, request.outputs, call.binary)
-        encoding = response_encoding(call.accept_encoding)
-        if encoding:
-            self._compress(call, reply, encoding)
-        else:
-            self._finish(call, reply)
+        return encode_infer(call.first, request.outputs, call.binary)
 
     def _compress(self, call: Call, reply: Reply, encoding: str) -> None:
         if reply.size <= _INLINE_BELOW:
@@ -187,9 +188,9 @@ class InferCalls:
             self._idle.set()
         # The call and its request name each other. Undone here, their buffers go with the last answer and not whenever the
         # collector runs: 16 MB bodies would pile up.
-        if call.request is not None:
-            call.request.tag = call.request = None
-        call.first = None
+        request, call.request, call.first = call.request, None, None
+        if request is not None:
+            request.tag = None
         call.finish(reply)
 
 
