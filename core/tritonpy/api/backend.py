@@ -51,9 +51,7 @@ class InstanceContext:
     """One instance of a model: `kind` is CPU, GPU or MODEL, `device_id` counts within that kind.
 
     `max_open` bounds the requests that the instance may hold unanswered (None: no bound); set it in the backend's
-    `__init__`. Set `inline` there to allow `execute` on the server's event loop while executions prove to take
-    microseconds: for backends that answer before `execute` returns, from whatever thread it is called, and never wait for a device.
-    `take_more(n)` returns up to n further requests as a batch, or None when nothing waits: for backends that
+    `__init__`. `take_more(n)` returns up to n further requests as a batch, or None when nothing waits: for backends that
     admit requests continuously, between their steps.
     """
 
@@ -63,7 +61,6 @@ class InstanceContext:
     index: int
     profiles: tuple[str, ...] = ()
     max_open: int | None = None
-    inline: bool = False
     take_more: Callable[[int], Batch | None] = field(default=lambda _n: None)
 
 
@@ -85,7 +82,7 @@ class Backend(ABC):
     and its `pyproject.toml` names the module under `[project.entry-points.tritonpy]`. A model whose `config.pbtxt` says
     `backend: "doubler"` is then served by it.
 
-    Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread (unless it allows `inline`); two calls never overlap. Different
+    Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread; two calls never overlap. Different
     instances run at the same time. The class methods run while the model loads, on the loading thread.
     Errors: an exception from `__init__` fails the load with its text; one from `infer` or `execute` answers the requests of that
     batch (and of those that `take_more` gave) that are still unanswered with its text. Raise a `TritonError` to choose the code.

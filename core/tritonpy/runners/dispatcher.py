@@ -57,7 +57,7 @@ class Dispatcher:
         if self._expires:
             self._expire(request.queued_ns)
         if self._idle and not self._rung:
-            if self._lonely and self.waiting == 1 and not self._idle[0].is_quick:
+            if self._lonely and self.waiting == 1:
                 self._ring(request.queued_ns)  # one request at a time: nobody else is about to come
             else:
                 self._rung = True
@@ -154,49 +154,13 @@ class Dispatcher:
             self._idle.clear()
 
     def _ring_idle(self) -> None:
-        slot = None
         try:
             with self.lock:
                 self._rung = False
-                now = now_ns()
-                if self._rings.is_on_loop():
-                    slot = self._claim_quick(now)
-                if slot is None:
-                    self._ring(now)
-            if slot is not None:
-                self._run_here(slot)
+                self._ring(now_ns())
         except Exception as error:
             self.failed(error)
         self.flush()
-
-    def _claim_quick(self, now: int) -> Slot | None:
-        """Take an idle slot whose next execution may run on the loop's thread; its own thread stays parked meanwhile."""
-        for slot in self._idle:
-            # One that is parked until a certain time must be rung, so that it looks at the time anew.
-            if (
-                slot.is_quick
-                and slot.until_ns == 0
-                and slot.room() > 0
-                and self._scheduler.ready(slot.index, now) is True
-            ):
-                self._idle.remove(slot)
-                slot.idle = False
-                return slot
-        return None
-
-    def _run_here(self, slot: Slot) -> None:
-        assert slot.run_here is not None, "a slot without it is never quick: this is a bug"  # noqa: S101
-        slot.run_here()
-        with self.lock:
-            ready = self._scheduler.ready(slot.index, now_ns()) if slot.room() > 0 else False
-            if self._closed or not (ready is False or (ready is True and slot.is_quick)):
-                slot.bell.release()
-                return
-            slot.idle = True
-            self._idle.append(slot)
-            if ready is True and not self._rung:  # in another turn: the loop has more to do than this model
-                self._rung = True
-                self._rings.soon(self._ring_idle)
 
     def _ring(self, now: int) -> None:
         # Rings at most one instance: when it has taken its batch, it rings the next one.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
-from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
+from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.clock import now_ns
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.types import Batch
@@ -98,8 +96,6 @@ class LocalRunner:
             start.done.set()
         slot = Slot(start.context)
         start.context.take_more = lambda count: self._take_more(slot, count)
-        if start.context.inline and type(self._limiter) is NoRateLimiter:  # another limiter may block
-            slot.run_here = lambda: self._serve_here(slot, backend)
         self._serve(slot, backend, start.permit)
         try:
             backend.close()
@@ -125,23 +121,11 @@ class LocalRunner:
             try:
                 batch = self._next_batch(slot, UNBOUNDED)
                 if batch is not None:
-                    cpu_ns = time.thread_time_ns()
                     self._execute(slot, backend, batch)
-                    slot.took(time.thread_time_ns() - cpu_ns, here=False)
                     # The batch must not outlive its execution in this frame: its buffers are the client's.
                     del batch
             finally:
                 limiter.release(permit)
-
-    def _serve_here(self, slot: Slot, backend: Backend) -> None:
-        started = now_ns()
-        try:
-            batch = self._next_batch(slot, UNBOUNDED)
-            if batch is not None:
-                self._execute(slot, backend, batch)
-        except Exception as error:
-            self._guards.drop(error)
-        slot.took(now_ns() - started, here=True)
 
     def _next_batch(self, slot: Slot, count: int) -> Batch | None:
         batch = self._dispatcher.take(slot, count)

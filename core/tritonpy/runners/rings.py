@@ -27,17 +27,15 @@ class Rings:
         self._loop = None
         self._ring()
 
-    def is_on_loop(self) -> bool:
-        """Say whether the caller runs within a turn of the loop. Not by the thread's identity: a loop may stand still."""
-        return self._loop is not None and asyncio._get_running_loop() is self._loop
-
     def soon(self, ring: Callable[[], None]) -> None:
         """Call `ring`, now or at the end of the turn."""
-        if self._loop is None or not self.is_on_loop():
+        loop = self._loop
+        # Not the thread's identity: a loop that does not run at the moment has no turn that could end.
+        if loop is None or asyncio._get_running_loop() is not loop:
             ring()
             return
         if not self._due:
-            self._loop.call_soon(self._ring)
+            loop.call_soon(self._ring)
         self._due.append(ring)
 
     def _ring(self) -> None:

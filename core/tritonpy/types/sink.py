@@ -58,12 +58,8 @@ class LoopSink(Sink):
 
     def _wake(self) -> None:
         self._woken = True
-        loop = self._loop
         try:
-            if asyncio._get_running_loop() is loop:  # an instance that ran on the loop itself: no wake-up to pay for
-                loop.call_soon(self._drain)
-            else:
-                loop.call_soon_threadsafe(self._drain)
+            self._loop.call_soon_threadsafe(self._drain)
         except RuntimeError:  # the loop is closed: nobody is left to be answered
             self._woken = False
             self._waiting.clear()

@@ -56,7 +56,6 @@ class OnnxRuntimeBackend(Backend):
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         gpu = instance.kind == "GPU"
-        instance.inline = not gpu
         opened = model.shared.acquire(Device("GPU", instance.device_id) if gpu else Device("CPU", 0))
         check(model.config, opened.signature)
         config, outputs = model.config, opened.signature.outputs
