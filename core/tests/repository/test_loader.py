@@ -130,3 +130,24 @@ def test_another_plugin_s_backend_is_not_imported_for_a_model_that_names_its_own
     write(model_repository, "m", config='backend: "teller"')
     with serve(ToyPlugin({"heavy": "no_such_module:Heavy"})) as server:
         server.engine.load_model("m")
+
+
+def test_what_cannot_be_read_does_not_hide_what_breaks_a_rule(serve, model_repository, book):
+    config = """
+max_batch_siz: 8
+max_batch_size: 4
+dynamic_batching { preferred_batch_size: [ 16 ] }
+input [ { name: "IN" data_type: TYPE_INT33 dims: [ 0 ] } ]
+"""
+    write(model_repository, "m", config=config)
+    with serve() as server:
+        message = load_error(server, "m")
+    for said in (
+        "max_batch_siz: unknown field 'max_batch_siz'; did you mean 'max_batch_size'?",
+        "input[0].data_type: unknown value 'TYPE_INT33'",
+        "dynamic batching preferred size must be <= max batch size for m",
+        "model input 'IN' dimension must be integer >= 1, or -1 to indicate a variable-size dimension for m",
+    ):
+        assert said in message
+    assert "must specify" not in message  # what was not understood is not missing
+    assert "4 problems" in message

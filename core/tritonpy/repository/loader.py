@@ -20,7 +20,8 @@ from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.config.complete import fill_backend, merge_auto_complete
 from tritonpy.config.normalize import instance_specs, normalize
 from tritonpy.config.positions import Positions
-from tritonpy.config.problem import refuse_problems
+from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
+from tritonpy.config.reading import ConfigReading
 from tritonpy.config.validate import validate
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import InvalidArgument, StartupError
@@ -104,7 +105,9 @@ class ModelLoader:
     ) -> Prepared:
         around = self._around
         reading, source = read_config(path, around.config_name, override)
-        given = reading.checked(source)
+        if reading.problems:
+            raise InvalidConfig([*reading.problems, *self._also_wrong(reading, listing.name)], source)
+        given = reading.config
         agents = AgentChain(listing.name, given, self._agents(listing.name, given))
         try:
             directory = agents.load(path)
@@ -115,6 +118,22 @@ class ModelLoader:
             agents.tell(AgentAction.LOAD_FAIL)
             raise
         return Prepared(listing, directory, config, source, reading.positions, agents, release, Opened())
+
+    def _also_wrong(self, reading: ConfigReading, name: str) -> list[ConfigProblem]:
+        """Return what the rules say of the keys that could be read: a typo must not hide the other mistakes.
+
+        Only of keys that the text has and that were read whole: whether one is missing can not be told while others are unread.
+        """
+        gpus = self._around.gpus
+        config = normalize(reading.config, gpus)
+        config.name = config.name or name
+        unread = [problem.path for problem in reading.problems]
+        found = [
+            problem
+            for problem in validate(config, name, gpus)
+            if problem.path in reading.positions and not any(path.startswith(problem.path) for path in unread)
+        ]
+        return placed(found, reading.positions)
 
     def complete(self, prepared: Prepared) -> None:
         """Make the configuration final: normalised, completed by the backend, validated.
