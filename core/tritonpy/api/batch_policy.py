@@ -58,4 +58,4 @@ class BatchPolicy(ABC):
         """Decide; `pending` has at least one request."""
 
     def executed(self, size: int, duration_ns: int) -> None:
-        """Learn what a batch of `size` rows cost (optional)."""
+        """Learn what a batch of `size` rows cost, from its start to its first answer (optional); called under the model's lock, as `plan` is."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
@@ -67,7 +68,13 @@ class LoadedModel:
         self._open = 0
         self._closing = False
         self._drained = threading.Event()
+        self._learners: list[BatchPolicy] = []
         self._scheduler: Scheduler
+
+    def teach(self, policy: BatchPolicy) -> None:
+        """Tell `policy` from now on what each batch cost, if it wants to know."""
+        if type(policy).executed is not BatchPolicy.executed:
+            self._learners.append(policy)
 
     def attach(self, scheduler: Scheduler) -> None:
         """Take the scheduler; done once, before the first request."""
@@ -175,6 +182,8 @@ class LoadedModel:
             batch = request.batch
             if batch is not None and not batch.counted:
                 counters.executed(batch, now)
+                for policy in self._learners:
+                    _tell(policy, batch, now)
             if not response.final:
                 continue
             request.answered = True
@@ -299,6 +308,13 @@ def backend_error(error: BaseException) -> TritonError:
         reason = error.reason if error.reason is FailureReason.CANCELED else FailureReason.BACKEND
         return type(error)(error.message, reason)
     return Internal(str(error) or type(error).__name__, FailureReason.BACKEND)
+
+
+def _tell(policy: BatchPolicy, batch: Batch, now: int) -> None:
+    try:
+        policy.executed(batch.size, now - batch.start_ns)
+    except Exception:  # what it fails to learn must not cost anybody an answer
+        log.exception("batch policy %s failed to learn", type(policy).__name__)
 
 
 def _observe(observer: Observer, answers: Sequence[Answer], now: int) -> None:

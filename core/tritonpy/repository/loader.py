@@ -253,6 +253,7 @@ class ModelLoader:
             found: BatchPolicy = self._registered("tritonpy_batch_policies", name, "batch policy", context.name)(
                 context.config
             )
+            model.teach(found)
             return found
 
         return kind(

@@ -1,0 +1,67 @@
+"""What a model tells its batch policies."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from core.tests.toys.doubler import Doubler
+from core.tests.toys.one_model import DYNAMIC
+from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
+from tritonpy.api.batch_policy import BatchPolicy, Pending, Run
+from tritonpy.api.scheduler import SchedulerContext
+from tritonpy.direct import DirectScheduler
+from tritonpy.hookspecs import hookimpl
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+
+
+class Learning(BatchPolicy):
+    """Keeps what it is told, and fails to learn from a batch of three rows."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.told: list[tuple[int, int]] = []
+
+    def plan(self, pending: Pending, now_ns: int) -> Run:
+        return Run(len(pending.requests))
+
+    def executed(self, size: int, duration_ns: int) -> None:
+        if size == 3:
+            raise ValueError("three is too many")
+        self.told.append((size, duration_ns))
+
+
+class Named(DirectScheduler):
+    """Asks for a policy, as the dynamic scheduler does."""
+
+    policies: ClassVar[list[Learning]] = []
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        policy = context.policy("learning")
+        assert isinstance(policy, Learning)
+        self.policies.append(policy)
+
+
+class LearningPlugin:
+    @hookimpl
+    def tritonpy_batch_policies(self) -> dict[str, type[BatchPolicy]]:
+        return {"learning": Learning}
+
+
+def test_a_batch_policy_learns_what_batches_cost(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    witness = Witness()
+    model_repository.add("m", config_of("toy", batch=4, more=DYNAMIC))
+    plugins = toy_plugins(ToyPlugin({"toy": Doubler}, {"dynamic": Named}), LearningPlugin())
+    with serving(model_repository, plugins) as server:
+        requests = [ask(server.engine, witness, "m", [[number]] * number) for number in (1, 2, 3)]
+        witness.wait(*requests)
+    (policy,) = Named.policies
+    assert [size for size, _ in policy.told] == [1, 2]
+    assert all(duration_ns > 0 for _, duration_ns in policy.told)
+    assert "three is too many" in caplog.text
+    witness.check(*requests)
