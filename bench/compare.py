@@ -11,35 +11,13 @@ import argparse
 import contextlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from bench import clients, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
-from bench.verdict import Verdict, judge
-
-
-@dataclass(frozen=True)
-class Case:
-    """One row: a load, the other server, what is compared, and the goal for tritonpy / other."""
-
-    name: str
-    other: str
-    load: Callable[[Running, int], Load]
-    goal: float
-    latency: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """What came out of one case."""
-
-    case: Case
-    ours: list[Load]
-    theirs: list[Load]
-    verdict: Verdict
+from bench.rows import Case, line, measure, table
 
 
 def main() -> int:
@@ -59,8 +37,9 @@ def main() -> int:
             if case.other not in servers:
                 print(f"{case.name}: left out, it needs --triton", flush=True)
                 continue
-            rows.append(_measure(case, servers, arguments.pairs, arguments.seconds))
-            print(_line(rows[-1]), flush=True)
+            row = measure(case, servers["tritonpy"], servers[case.other], arguments.pairs, arguments.seconds)
+            rows.append(row)
+            print(line(row), flush=True)
     print()
     print(table(rows))
     return 1 if any(row.verdict.word == "short" for row in rows) else 0
@@ -117,49 +96,6 @@ def _servers(stack: contextlib.ExitStack, cases: list[Case], triton: Path | None
         starts["Triton"] = lambda: processes.triton(triton, folder / "python")
     wanted = {"tritonpy", *(case.other for case in cases)}
     return {name: stack.enter_context(start()) for name, start in starts.items() if name in wanted}
-
-
-def _measure(case: Case, servers: dict[str, Running], pairs: int, seconds: int) -> Row:
-    ours: list[Load] = []
-    theirs: list[Load] = []
-    other = servers[case.other]
-    for server in (servers["tritonpy"], other):
-        case.load(server, 1)  # warm-up
-    for _ in range(pairs):
-        ours.append(case.load(servers["tritonpy"], seconds))
-        theirs.append(case.load(other, seconds))
-    figures = [[load.p50_us if case.latency else load.rate for load in loads] for loads in (ours, theirs)]
-    return Row(case, ours, theirs, judge(figures[0], figures[1], case.goal, lower_is_better=case.latency))
-
-
-def table(rows: list[Row]) -> str:
-    """Return the rows as a Markdown table."""
-    lines = [
-        "| load | against | ours | theirs | ratio [90 %] | goal | server CPU us/request, ours / theirs |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return "\n".join(lines + ["| " + " | ".join(_cells(row)) + " |" for row in rows])
-
-
-def _line(row: Row) -> str:
-    return ": ".join((f"{row.case.name} against {row.case.other}", ", ".join(_cells(row)[2:])))
-
-
-def _cells(row: Row) -> Iterator[str]:
-    def middle(values: list[float]) -> float:
-        return sorted(values)[len(values) // 2]
-
-    case = row.case
-    unit = "us" if case.latency else "/s"
-    figures = [
-        middle([load.p50_us if case.latency else load.rate for load in loads]) for loads in (row.ours, row.theirs)
-    ]
-    cpu = [middle([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
-    goal = f"{'at most' if case.latency else 'at least'} {case.goal}"
-    return [
-        case.name, case.other, *(f"{figure:,.0f} {unit}" for figure in figures), str(row.verdict), goal,
-        f"{cpu[0]:.0f} / {cpu[1]:.0f}",
-    ]  # fmt: skip
 
 
 if __name__ == "__main__":

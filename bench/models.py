@@ -30,6 +30,36 @@ class TritonPythonModel:
 """
 
 
+IDENTITY_PY = """\
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [
+            pb_utils.InferenceResponse(
+                [pb_utils.Tensor("OUTPUT0", pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy())]
+            )
+            for request in requests
+        ]
+"""
+STRINGS_PY = """\
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            words = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
+            upper = np.array([word.upper() for word in words.ravel()], dtype=np.object_).reshape(words.shape)
+            responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUTPUT0", upper)]))
+        return responses
+"""
+DELAYED = "dynamic_batching { max_queue_delay_microseconds: 500 }"
+
+
 def write_onnx(repository: Path) -> None:
     """Write add_sub and identity for ONNX Runtime."""
     _write(repository, "add_sub", "onnxruntime", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
@@ -42,6 +72,17 @@ def write_python(repository: Path) -> None:
     """Write add_sub for Triton's Python backend, with the same configuration."""
     _write(repository, "add_sub", "python", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
     (repository / "add_sub/1/model.py").write_text(MODEL_PY)
+
+
+def write_python_backend(repository: Path) -> None:
+    """Write the models by which Python backends are compared: add_sub alone and batched, 16 MiB through, 10,000 strings read."""
+    _write(repository, "single", "python", _tensors("input", 2), _tensors("output", 2), "")
+    _write(repository, "batched", "python", _tensors("input", 2), _tensors("output", 2), DELAYED)
+    _write(repository, "identity", "python", _wide("input", "INPUT0"), _wide("output", "OUTPUT0"), "")
+    _write(repository, "strings", "python", _words("input", "INPUT0"), _words("output", "OUTPUT0"), "")
+    sources = {"single": MODEL_PY, "batched": MODEL_PY, "identity": IDENTITY_PY, "strings": STRINGS_PY}
+    for name, source in sources.items():
+        (repository / name / "1/model.py").write_text(source)
 
 
 def _write(repository: Path, name: str, backend: str, inputs: str, outputs: str, batching: str) -> None:
@@ -63,6 +104,10 @@ def _tensors(direction: str, count: int) -> str:
 
 def _wide(direction: str, name: str) -> str:
     return f'{direction} [{{ name: "{name}" data_type: TYPE_FP32 dims: [-1] }}]'
+
+
+def _words(direction: str, name: str) -> str:
+    return f'{direction} [{{ name: "{name}" data_type: TYPE_STRING dims: [-1] }}]'
 
 
 def _add_sub() -> bytes:

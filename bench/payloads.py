@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tritonpy import datatype_of, encode_strings
 from tritonpy_protos import grpc_service_pb2 as pb
 
 
@@ -23,16 +24,32 @@ class Payload:
     answer_header_length: int
 
 
-def add_sub() -> Payload:
+def add_sub(model: str = "add_sub") -> Payload:
     """Two int32[1, 16] inputs, two outputs of the same size."""
     data = np.arange(16, dtype=np.int32).reshape(1, 16)
-    return _payload("add_sub", {"INPUT0": data, "INPUT1": data}, {"OUTPUT0": data + data, "OUTPUT1": data - data})
+    return _payload(model, {"INPUT0": data, "INPUT1": data}, {"OUTPUT0": data + data, "OUTPUT1": data - data})
 
 
 def identity(megabytes: int = 16) -> Payload:
     """One FP32 tensor of `megabytes` MiB, returned as it is."""
     data = np.zeros((1, megabytes * 2**18), np.float32)
     return _payload("identity", {"INPUT0": data}, {"OUTPUT0": data})
+
+
+def strings(count: int = 10_000) -> Payload:
+    """One tensor of `count` words of 1 to 24 letters, returned in capitals."""
+    words = [b"abcdefghijklmnopqrstuvwx"[: 1 + number * 7 % 24] for number in range(count)]
+    return _payload("strings", {"INPUT0": _words(words)}, {"OUTPUT0": _words([word.upper() for word in words])})
+
+
+def _words(words: list[bytes]) -> np.ndarray:
+    array = np.empty((1, len(words)), np.object_)
+    array[0] = words
+    return array
+
+
+def _bytes(data: np.ndarray) -> bytes:
+    return encode_strings(data.ravel().tolist()).tobytes() if data.dtype == np.object_ else data.tobytes()
 
 
 def _payload(model: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Payload:
@@ -49,22 +66,22 @@ def _payload(model: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.nd
             "outputs": [_tensor(name, data) for name, data in outputs.items()],
         }
     ).encode()
-    body = header + b"".join(data.tobytes() for data in inputs.values())
-    full = answer + b"".join(data.tobytes() for data in outputs.values())
+    body = header + b"".join(_bytes(data) for data in inputs.values())
+    full = answer + b"".join(_bytes(data) for data in outputs.values())
     return Payload(model, body, len(header), _frame(model, inputs), full, len(answer))
 
 
 def _tensor(name: str, data: np.ndarray) -> dict[str, object]:
-    datatype = {"int32": "INT32", "float32": "FP32"}[data.dtype.name]
-    parameters = {"binary_data_size": data.nbytes}
+    datatype = datatype_of(data.dtype)
+    parameters = {"binary_data_size": len(_bytes(data))}
     return {"name": name, "shape": list(data.shape), "datatype": datatype, "parameters": parameters}
 
 
 def _frame(model: str, inputs: dict[str, np.ndarray]) -> bytes:
     request = pb.ModelInferRequest(model_name=model)
     for name, data in inputs.items():
-        datatype = {"int32": "INT32", "float32": "FP32"}[data.dtype.name]
+        datatype = datatype_of(data.dtype)
         request.inputs.add(name=name, datatype=datatype, shape=data.shape)
-        request.raw_input_contents.append(data.tobytes())
+        request.raw_input_contents.append(_bytes(data))
     message = request.SerializeToString()
     return struct.pack(">BI", 0, len(message)) + message

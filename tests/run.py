@@ -36,6 +36,7 @@ DEFAULT_PACKAGES = (
     "plugins/batching_dynamic",
     "plugins/metrics_prometheus",
     "plugins/backend_onnx",
+    "plugins/backend_python",
 )
 TIERS = {
     "default": Tier(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import CallbackSink, Cancelled, InferRequest, SchedulerContext, Unavailable
+from tritonpy import CallbackSink, Cancelled, InferRequest, Scheduler, SchedulerContext, Unavailable
 from tritonpy.direct import DirectScheduler
 
 
@@ -69,3 +69,8 @@ def test_a_stopped_scheduler_refuses_and_serves_what_waits(scheduler, request_of
         "Server is stopping, scheduler for model has stopped accepting new inference requests"
     )
     assert scheduler.take(0, 0) is not None
+
+
+def test_the_next_request_may_wait_at_a_worker_because_it_cannot_become_a_larger_batch():
+    assert DirectScheduler.prefetch
+    assert not Scheduler.prefetch

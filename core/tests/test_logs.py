@@ -53,7 +53,7 @@ def test_the_iso8601_line_is_that_of_triton(lines):
 
 def test_a_json_line_has_the_fields_of_the_record(lines):
     configure_logging(LogSettings(format="json"))
-    LOG.info("text", extra={"model": "m", "version": 2, "request_id": "7", "other": object()})
+    LOG.info("text", extra={"model": "m", "version": 2, "instance": "m_0_1", "request_id": "7", "other": object()})
     (line,) = lines()
     found = json.loads(line)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", found.pop("time"))
@@ -63,8 +63,16 @@ def test_a_json_line_has_the_fields_of_the_record(lines):
         "message": "text",
         "model": "m",
         "version": 2,
+        "instance": "m_0_1",
         "request_id": "7",
     }
+
+
+def test_the_model_stands_before_the_request_id(lines):
+    configure_logging(LogSettings())
+    LOG.info("text", extra={"model": "m", "version": 1, "instance": "m_0_0"})
+    LOG.info("text", extra={"model": "m", "request_id": "7"})
+    assert [line.partition("] ")[2] for line in lines()] == ['"[model: m] text"', '"[model: m] [request id: 7] text"']
 
 
 def test_the_request_id_stands_before_the_text_once(lines):

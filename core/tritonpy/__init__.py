@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.authenticator import Authenticator, Principal, Verb
@@ -31,8 +32,20 @@ from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
 from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
+from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.clock import now_ns
-from tritonpy.config.server.byte_size import ByteSize
+from tritonpy.config.server.byte_size import ByteSize, parse_byte_size
+from tritonpy.custom_metrics import (
+    SERVER_METRICS,
+    CustomMetrics,
+    FamilySnapshot,
+    HistogramSnapshot,
+    Metric,
+    MetricFamily,
+    MetricKind,
+    MetricSnapshot,
+    ModelMetrics,
+)
 from tritonpy.errors import (
     AlreadyExists,
     Cancelled,
@@ -54,6 +67,9 @@ from tritonpy.errors import (
 from tritonpy.gather import gather, scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.incidents import incident
+from tritonpy.runners.model_calls import check_model_call, refused_model_call
+from tritonpy.runners.workers.model_log import ModelLog
+from tritonpy.runners.workers.spawned import SpawnedProcess
 from tritonpy.types import (
     CPU,
     DATATYPE_OF_NUMBER,
@@ -80,6 +96,8 @@ from tritonpy.types import (
 
 if TYPE_CHECKING:
     from tritonpy.config.config_dict import config_to_dict
+    from tritonpy.config.model_json import config_from_json
+    from tritonpy.running import RunningServer, running_server
 
 __version__ = SERVER_VERSION
 
@@ -91,6 +109,7 @@ __all__ = [
     "DTYPES",
     "ITEMSIZES",
     "NO_PARAMETERS",
+    "SERVER_METRICS",
     "UNBOUNDED",
     "AgentAction",
     "AgentModel",
@@ -106,27 +125,37 @@ __all__ = [
     "Cancelled",
     "Code",
     "Command",
+    "CustomMetrics",
     "DataType",
     "DecoupledRefused",
     "Duration",
     "Engine",
     "Event",
     "FailureReason",
+    "FamilySnapshot",
     "Frontend",
     "FrontendContext",
+    "HistogramSnapshot",
     "InferRequest",
     "InferResponse",
     "InferStatistics",
     "InstanceContext",
     "Internal",
     "InvalidArgument",
+    "Launcher",
     "LoopSink",
     "MemoryUsage",
+    "Metric",
+    "MetricFamily",
+    "MetricKind",
+    "MetricSnapshot",
     "ModelContext",
     "ModelGauges",
     "ModelIndex",
     "ModelListing",
+    "ModelLog",
     "ModelMetadata",
+    "ModelMetrics",
     "ModelStatistics",
     "NoOptions",
     "NoRateLimiter",
@@ -146,11 +175,13 @@ __all__ = [
     "RepositoryContext",
     "ResponseStatistics",
     "Run",
+    "RunningServer",
     "Scheduler",
     "SchedulerContext",
     "SequenceInfo",
     "ServerMetadata",
     "Sink",
+    "SpawnedProcess",
     "StartupError",
     "Tensor",
     "TensorMetadata",
@@ -159,7 +190,10 @@ __all__ = [
     "Unsupported",
     "Verb",
     "Wait",
+    "WorkerProcess",
     "__version__",
+    "check_model_call",
+    "config_from_json",
     "config_to_dict",
     "datatype_of",
     "decode_strings",
@@ -169,15 +203,24 @@ __all__ = [
     "hookimpl",
     "incident",
     "now_ns",
+    "parse_byte_size",
+    "refused_model_call",
+    "running_server",
     "scatter",
     "string_offsets",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # It needs protobuf, which a command that serves nothing should not wait for.
-    if name == "config_to_dict":
-        from tritonpy.config.config_dict import config_to_dict
+# They need protobuf, or the whole server: a command that serves nothing should not wait for these.
+_LATER = {
+    "RunningServer": "tritonpy.running",
+    "config_from_json": "tritonpy.config.model_json",
+    "config_to_dict": "tritonpy.config.config_dict",
+    "running_server": "tritonpy.running",
+}
 
-        return config_to_dict
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     raise AttributeError(f"module 'tritonpy' has no attribute '{name}'")

@@ -13,6 +13,8 @@ from tritonpy.types import Batch, InferRequest, InferResponse
 class DirectScheduler(Scheduler):
     """Serves a model whose configuration chooses no scheduler: first in, first out, whatever the priority."""
 
+    prefetch = True
+
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
         self._queue: deque[InferRequest] = deque()

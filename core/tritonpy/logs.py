@@ -1,7 +1,7 @@
 """Log lines: three formats, four switches, one handler that can be changed while the server runs.
 
-Code logs to `logging.getLogger("tritonpy.…")`. A record may carry `request_id`, `model`, `version` (shown as fields by
-the json format, the request id by every format) and `table`, a text of several lines that is printed as it is.
+Code logs to `logging.getLogger("tritonpy.…")`. A record may carry `model`, `request_id`, `version`, `instance` (shown as fields by
+the json format, the model and the request id by every format) and `table`, a text of several lines that is printed as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from tritonpy.errors import StartupError
 
 LOGGER = "tritonpy"
-FIELDS = ("model", "version", "request_id")
+FIELDS = ("model", "version", "instance", "request_id")
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,9 +68,11 @@ class LineFormatter(logging.Formatter):
         time, letter = datetime.fromtimestamp(record.created, UTC), record.levelname[0].replace("C", "E")
         stamp = f"{time:%Y-%m-%dT%H:%M:%SZ} {letter}" if self._iso8601 else f"{letter}{time:%m%d %H:%M:%S.%f}"
         text = record.getMessage()
-        request_id = getattr(record, "request_id", "")
+        request_id, model = getattr(record, "request_id", ""), getattr(record, "model", "")
         if request_id and not text.startswith("[request id:"):
             text = f"[request id: {request_id}] {text}"
+        if model:
+            text = f"[model: {model}] {text}"
         # quoted, so that nothing a client sends can start a line of its own
         line = f"{stamp} {record.process} {record.filename}:{record.lineno}] {json.dumps(text, ensure_ascii=False)}"
         table, error = getattr(record, "table", ""), _traceback(record)

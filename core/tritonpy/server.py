@@ -18,6 +18,7 @@ from tritonpy.api.repo_agent import RepoAgent
 from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.api.version import SERVER_VERSION
 from tritonpy.config.server import ServerConfig, decode_options
+from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.devices import visible_gpus
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
@@ -26,13 +27,16 @@ from tritonpy.interpreter import prepare_interpreter, release_interpreter, settl
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.python_based import BackendFolders
 from tritonpy.repository.loader import ModelLoader, Surroundings
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
 from tritonpy.repository.polling import Polling
 from tritonpy.repository.report import table_of
 from tritonpy.repository.table import ModelTable
+from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
+from tritonpy.runners.workers.neighbours import Neighbours
 
 log = logging.getLogger("tritonpy.server")
 
@@ -165,12 +169,13 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     one plugin's at once.
     """
     plugins = plugins or make_plugin_manager(disable=config.plugins.disable)
-    table, timer, rings = ModelTable(), Timer(), Rings()
+    table, timer, rings, metrics = ModelTable(), Timer(), Rings(), CustomMetrics()
     control = config.control
     metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
-    engine = LocalEngine(table, metadata, control.mode == "explicit", config.strict_readiness)
+    graph = CallGraph(table.config)
+    engine = LocalEngine(table, metrics, graph, metadata, control.mode == "explicit", config.strict_readiness)
     observers = _observers(config, plugins)
-    backends = Backends(plugins, config.backends, config.backend_defaults)
+    backends = Backends(plugins, config.backends, config.backend_defaults, BackendFolders(config.backend_directory))
     backends.check_options()
     surroundings = Surroundings(
         plugins=plugins,
@@ -179,6 +184,8 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         timer=timer,
         rings=rings,
         limiter=limiter or NoRateLimiter(),
+        neighbours=Neighbours(table.config, graph),
+        metrics=metrics,
         observers=observers,
         agents=lambda name: _agent(config, plugins, name),
         gpus=visible_gpus(),

@@ -78,7 +78,7 @@ def test_without_a_limiter_everybody_runs() -> None:
     limiter = tritonpy.NoRateLimiter()
     limiter.register("m_0_0#1", 0, None)
     for _ in range(2):
-        limiter.acquire("m_0_0#1")
+        assert limiter.acquire("m_0_0#1", lambda: pytest.fail("nobody waits"))
     limiter.release("m_0_0#1")
     limiter.unregister("m_0_0#1")
 

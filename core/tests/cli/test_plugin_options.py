@@ -41,6 +41,12 @@ class Toys:
         return {"toy": BackendToy}
 
 
+class WithPython:
+    @hookimpl
+    def tritonpy_backends(self):
+        return {"python": BackendToy}
+
+
 @pytest.fixture
 def manager():
     manager = make_plugin_manager(discover=False)
@@ -120,3 +126,16 @@ def test_options_are_described_with_type_default_and_meaning(manager):
 
 def test_without_options_the_description_says_so():
     assert describe_plugin_options(make_plugin_manager(discover=False)).endswith("  none")
+
+
+def test_options_of_a_python_based_backend_are_those_of_the_python_backend(manager, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.py").touch()
+    raw = {"backend_directory": str(tmp_path), "backends": {"mine": {"kye": "secret"}}}
+    with pytest.raises(InvalidServerConfig, match="pip install tritonpy-backend-python"):
+        check(manager, **raw)
+    manager.register(WithPython(), "python-toys")
+    with pytest.raises(InvalidServerConfig, match=r"backends\.mine\.kye: unknown option 'kye'"):
+        check(manager, **raw)
+    check(manager, **raw | {"backends": {"mine": {"key": "secret"}}})
+    check(manager, **raw | {"backends": {"mine": {"max_size": 3}, "python": {"key": "secret"}}})

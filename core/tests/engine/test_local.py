@@ -5,6 +5,7 @@ import pytest
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
+from tritonpy.runners.local import LocalRunner
 from tritonpy.testing import Witness
 
 from ..repository.teller import Book, teller, write
@@ -186,11 +187,19 @@ class TestReadiness:
             server.engine.load_model("m")
             assert server.engine.is_ready()
 
-    def test_an_instance_that_cannot_serve_counts(self, serve, model_repository):
+    def test_what_a_model_says_of_itself_counts_for_the_model_alone(self, serve, model_repository):
         write(model_repository, "m")
         backend = teller(Book())
         with serve(load=["m"], backend=backend) as server:
-            assert server.engine.is_ready()
+            assert server.engine.is_model_ready("m")
             backend.is_healthy = False
+            assert not server.engine.is_model_ready("m")
+            assert server.engine.is_ready()
+
+    def test_an_instance_that_is_gone_counts(self, serve, model_repository, monkeypatch):
+        write(model_repository, "m")
+        with serve(load=["m"]) as server:
+            assert server.engine.is_ready()
+            monkeypatch.setattr(LocalRunner, "alive", lambda _runner: False)
             assert not server.engine.is_ready()
             assert not server.engine.is_model_ready("m")

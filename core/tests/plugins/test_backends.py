@@ -9,6 +9,7 @@ from tritonpy import Backend, Options, PluginError
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.config.server import InvalidServerConfig
 from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.python_based import BackendFolders
 
 from ..toys.serving import ToyPlugin, toy_plugins
 
@@ -92,3 +93,62 @@ def test_only_what_is_asked_for_is_imported():
     assert [files.name for files in found.files("plain")] == ["plain"]
     with pytest.raises(PluginError, match="no_such_module"):
         found.files()
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for name in ("mine", "plain"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.py").touch()
+    return BackendFolders(tmp_path)
+
+
+def with_folders(folders, options=None, defaults=None, **more):
+    return Backends(toy_plugins(ToyPlugin({"plain": Plain} | more)), options or {}, defaults or {}, folders)
+
+
+def test_a_folder_is_served_by_the_python_backend(folders):
+    found = with_folders(folders, python=Tuned)
+    assert found.get("mine") is Tuned
+    assert found.folder("mine") == folders.folder("mine")
+    assert found.folder("nobody") is None
+
+
+def test_a_plugin_s_own_name_wins_over_a_folder_unless_the_model_asks_for_it(folders):
+    found = with_folders(folders, python=Tuned)
+    assert (found.get("plain"), found.folder("plain")) == (Plain, None)
+    assert (found.get("plain", "model.py"), found.folder("plain", "model.py")) == (Tuned, folders.folder("plain"))
+
+
+def test_another_runtime_is_not_looked_for_in_folders(folders):
+    with pytest.raises(PluginError, match="no plugin provides backend 'mine'"):
+        with_folders(folders, python=Tuned).get("mine", "libtriton_mine.so")
+
+
+def test_a_folder_without_the_python_backend_says_what_to_install(folders):
+    with pytest.raises(PluginError) as missing:
+        with_folders(folders).get("mine")
+    assert str(missing.value) == (
+        f"the backend in {folders.folder('mine')} is written in Python, and no plugin provides backend 'python': "
+        "pip install tritonpy-backend-python"
+    )
+
+
+def test_a_folder_s_options_are_its_own_over_those_of_the_python_backend(folders):
+    options = {"python": {"threads": 3, "default-max-batch-size": 5}, "mine": {"threads": 7}}
+    found = with_folders(folders, options, {"default_max_batch_size": 9}, python=Tuned)
+    assert (found.options("mine").threads, found.options("mine").default_max_batch_size) == (7, 5)
+    assert found.default_max_batch_size("mine") == 5
+    assert found.options("python").threads == 3
+
+
+def test_one_name_has_two_sets_of_options_where_a_model_asks_for_the_folder(folders):
+    found = with_folders(folders, {"plain": {}, "python": {"threads": 3}}, python=Tuned)
+    assert found.options("plain") == Plain.Options()
+    assert found.options("plain", "model.py").threads == 3
+
+
+def test_wrong_options_of_a_folder_are_found_at_the_start(folders):
+    with pytest.raises(InvalidServerConfig, match=r"backends\.mine"):
+        with_folders(folders, {"mine": {"threads": 0}}, python=Tuned).check_options()
+    with_folders(folders, {"mine": {"threads": 0}}).check_options()  # nobody knows what they may be

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
+from tritonpy.api.backend import ModelContext
+from tritonpy.custom_metrics import MetricKind
 from tritonpy.errors import TritonError
 
+from ..toys.doubler import Doubler
 from ..toys.serving import ToyPlugin, ask, config_of, numbers
 from .teller import write
 
@@ -151,3 +156,113 @@ input [ { name: "IN" data_type: TYPE_INT33 dims: [ 0 ] } ]
         assert said in message
     assert "must specify" not in message  # what was not understood is not missing
     assert "4 problems" in message
+
+
+class InPython(Doubler):
+    """Stands in for the Python backend: doubles, and keeps the contexts of its models."""
+
+    seen: ClassVar[list[ModelContext]] = []
+
+    @classmethod
+    def load(cls, model):
+        cls.seen.append(model)
+        return model.shared
+
+
+def python_plugin():
+    InPython.seen.clear()
+    return ToyPlugin({"python": InPython})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "backends" / "mine").mkdir(parents=True)
+    (tmp_path / "backends" / "mine" / "model.py").touch()
+    return tmp_path / "backends" / "mine"
+
+
+@pytest.mark.parametrize("runtime", ["", 'runtime: "model.py"'])
+def test_a_python_based_backend_serves_models_without_a_model_file(serve, model_repository, witness, folder, runtime):
+    model_repository.add("m", config_of("mine", more=runtime), versions={1: {"weights.bin": "x"}})
+    with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
+        server.engine.load_model("m")
+        (answers,) = witness.wait(ask(server.engine, witness, "m", [4]))
+        assert numbers(answers) == [[8]]
+        config = server.engine.model_config("m")
+        assert (config.backend, config.runtime, config.default_model_filename) == ("mine", "model.py", "")
+    assert [context.backend_directory for context in InPython.seen] == [folder]
+
+
+def test_a_version_of_a_python_based_backend_may_be_an_empty_folder(serve, model_repository, folder):
+    model_repository.add("m", config_of("mine"))
+    (model_repository.path / "m" / "1").mkdir(exist_ok=True)
+    with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
+        server.engine.load_model("m")
+        assert server.engine.is_model_ready("m", 1)
+
+
+def test_a_model_of_the_python_backend_itself_has_no_backend_directory(serve, model_repository, folder):
+    model_repository.add("m", config_of("python"), versions={1: {"model.py": ""}})
+    with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
+        server.engine.load_model("m")
+        assert server.engine.model_config("m").runtime == ""
+    assert [context.backend_directory for context in InPython.seen] == [None]
+
+
+def test_a_python_based_backend_that_is_asked_for_and_is_not_there_fails_the_load(serve, model_repository, folder):
+    model_repository.add("m", config_of("nobody", more='runtime: "model.py"'), versions={1: {"weights.bin": ""}})
+    with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
+        assert "unable to find Python backend based backend library 'model.py' for model 'm'" in load_error(server, "m")
+
+
+def test_a_python_based_backend_needs_the_python_backend(serve, model_repository, folder):
+    model_repository.add("m", config_of("mine"), versions={1: {"weights.bin": ""}})
+    with serve(backend_directory=str(folder.parent)) as server:
+        assert "pip install tritonpy-backend-python" in load_error(server, "m")
+
+
+class Counting(Doubler):
+    """Counts its executions in a metric of its own; what it makes while its configuration is completed does not stay."""
+
+    @classmethod
+    def auto_complete(cls, model):
+        model.metrics.family("completions", "", MetricKind.COUNTER).metric()
+        return model.config
+
+    def __init__(self, model, instance):
+        super().__init__(model, instance)
+        family = model.metrics.family("executions", "Executions by model", MetricKind.COUNTER)
+        self.executions = family.metric({"model": model.name})
+        if model.parameters.get("fails"):
+            raise ValueError("no memory")
+
+    def infer(self, inputs):
+        self.executions.increment(1)
+        return super().infer(inputs)
+
+
+def made(server):
+    return {
+        family.name: [(each.labels, each.value) for each in family.metrics] for family in server.engine.custom_metrics()
+    }
+
+
+def test_what_models_count_is_shown_until_they_are_unloaded(serve, model_repository, witness):
+    for name in ("a", "b"):
+        model_repository.add(name, config_of("counting", instances=2))
+    with serve(ToyPlugin({"counting": Counting}), control={"load": ["a", "b"]}) as server:
+        for model, count in (("a", 3), ("b", 1)):
+            witness.wait(*[ask(server.engine, witness, model, [1]) for _ in range(count)])
+        assert sorted(made(server)["executions"], key=str) == [({"model": "a"}, 3), ({"model": "b"}, 1)]
+        assert list(made(server)) == ["executions"]
+        server.engine.unload_model("a")
+        assert server._repository._retiring.wait(10)
+        assert made(server) == {"executions": [({"model": "b"}, 1)]}
+    assert made(server) == {}
+
+
+def test_a_load_that_fails_leaves_no_metric(serve, model_repository):
+    model_repository.add("m", config_of("counting", more='parameters { key: "fails" value { string_value: "1" } }'))
+    with serve(ToyPlugin({"counting": Counting})) as server:
+        assert "no memory" in load_error(server, "m")
+        assert made(server) == {}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -11,6 +12,7 @@ from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.errors import StartupError
+from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
 from tritonpy.types import Batch
@@ -140,3 +142,40 @@ def test_a_model_is_ready_when_all_its_instances_are(model_repository: ModelRepo
         assert not server.engine.is_model_ready("m")
         Moody.ready = True
         assert server.engine.is_model_ready("m")
+
+
+def test_a_model_that_never_says_whether_it_is_ready_is_not_and_the_server_is(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tritonpy.runners.local.ReadinessCheck", partial(ReadinessCheck, limit_s=0.01))
+    speak = threading.Event()
+
+    class Silent(Doubler):
+        def is_ready(self) -> bool:
+            return speak.wait(10)
+
+    model_repository.add("m", config_of("toy"))
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Silent}))) as server:
+        assert not server.engine.is_model_ready("m")
+        assert server.engine.is_ready()
+        assert "no answer to is_ready() in 0.01 s" in caplog.text
+        speak.set()
+
+
+def test_a_model_without_a_check_of_its_own_is_not_asked(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ReadinessCheck, "answer", lambda _check: pytest.fail("it was asked"))
+    model_repository.add("m", config_of("toy"))
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler}))) as server:
+        assert server.engine.is_model_ready("m")
+
+
+def test_instances_are_alive_until_they_are_stopped(model_repository: ModelRepository) -> None:
+    model_repository.add("m", config_of("toy", instances=2))
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler}))) as server:
+        runner = server.engine._table.find("m", 1).runner
+        assert runner.alive()
+        assert runner.is_ready()
+    assert not runner.alive()
+    assert not runner.is_ready()

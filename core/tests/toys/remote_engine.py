@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
+from tritonpy.custom_metrics import FamilySnapshot
 from tritonpy.errors import Unavailable
 from tritonpy.types import InferRequest, InferResponse
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -78,6 +79,9 @@ class RemoteEngine(Engine):
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         return self._ask(dict[tuple[str, str], ModelGauges], "gauges")
+
+    def custom_metrics(self) -> Sequence[FamilySnapshot]:
+        return self._ask(list[FamilySnapshot], "custom_metrics")
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
         return self._ask(list[ModelIndex], "repository_index", ready)

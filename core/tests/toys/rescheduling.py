@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tritonpy.api.backend import Backend
+from collections import Counter
+
+from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.direct import DirectScheduler
 from tritonpy.gather import scatter
 from tritonpy.types import Batch, InferRequest
@@ -20,13 +22,31 @@ class ThreeTurns(Backend):
             batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + request.trace}))
 
 
-class ReschedulesThenFails(Backend):
-    """Hands a request back and raises; the second execution answers."""
+class CountedTurns(Backend):
+    """The same for requests with ids, which it counts by itself: in a process of its own nothing else stays of a request that is handed back."""
+
+    def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+        super().__init__(model, instance)
+        self._turns: Counter[str] = Counter()
 
     def execute(self, batch: Batch) -> None:
         (request,) = batch.requests
-        if request.trace is None:
-            request.trace = "again"
+        self._turns[request.id] += 1
+        if self._turns[request.id] < 3:
+            request.reschedule()
+        else:
+            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + self._turns.pop(request.id)}))
+
+
+class ReschedulesThenFails(Backend):
+    """Hands its first request back and raises; the second execution answers."""
+
+    _failed = False
+
+    def execute(self, batch: Batch) -> None:
+        (request,) = batch.requests
+        if not self._failed:
+            self._failed = True
             request.reschedule()
             raise ValueError("failed after handing the request back")
         batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy()}))

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy.typing as npt
 
 from tritonpy.api.options import NoOptions, Options
+from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.gather import gather, scatter
 from tritonpy.types import Batch
 
 if TYPE_CHECKING:
     from tritonpy.api.engine import Engine
+    from tritonpy.api.worker import Launcher
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Array = npt.NDArray[Any]
@@ -29,7 +31,8 @@ class ModelContext:
     `path` is the version's folder, `directory` the model's; `parameters` are the string values of the configuration's
     `parameters`; `output_types` maps each configured output to its data type;
     `options` are the backend's own from `server.yaml`; `shared` is what `load` returned (or what
-    `auto_complete` left there).
+    `auto_complete` left there); `metrics` makes metrics of the model's own, which end with it (those that `auto_complete`
+    made, with that call). `backend_directory` is the folder of a Python-based backend, where the model is one of its models, None otherwise.
     """
 
     name: str
@@ -44,6 +47,8 @@ class ModelContext:
     log: logging.LoggerAdapter[logging.Logger]
     shared: Any = None
     default_max_batch_size: int = 4
+    metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
+    backend_directory: Path | None = None
 
 
 @dataclass(slots=True)
@@ -94,6 +99,8 @@ class Backend(ABC):
     platforms: ClassVar[tuple[str, ...]] = ()
     default_instance_count: ClassVar[int] = 1  # on the CPU, where the configuration gives no count
     uses_gpu: ClassVar[bool] = False  # KIND_AUTO takes a GPU where there is one
+    # Where an instance runs unless the model's parameter `isolation` says otherwise: "thread" of the server, or "process" of its own.
+    isolation: ClassVar[str] = "thread"
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
@@ -108,6 +115,14 @@ class Backend(ABC):
     def load(cls, model: ModelContext) -> object:
         """Return what all instances of the version share (optional); it becomes `model.shared`."""
         return model.shared
+
+    @classmethod
+    def worker_launcher(cls, model: ModelContext) -> Launcher | None:
+        """Return what starts the worker processes of a model that is isolated (optional).
+
+        None: this class itself runs in a process that the core starts. Called after `load`, on the loading thread.
+        """
+        return None
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         """Make the instance ready to execute; raise to fail the load with that text."""
@@ -135,7 +150,10 @@ class Backend(ABC):
         batch.respond(scatter(batch, outputs))
 
     def is_ready(self) -> bool:
-        """Say whether the instance can serve (optional); called from another thread, must not block."""
+        """Say whether the instance can serve (optional); called from another thread, also while `execute` runs.
+
+        Clients hear the answer when they ask for the model; the server's own readiness never waits for it. An exception, or silence for 5 s, means no.
+        """
         return True
 
     def close(self) -> None:

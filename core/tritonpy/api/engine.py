@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tritonpy.custom_metrics.snapshot import FamilySnapshot
 from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
@@ -124,8 +125,9 @@ class ModelIndex(msgspec.Struct, frozen=True, omit_defaults=True):
 class Engine(ABC):
     """The server without its protocols. Takes and returns plain values, so that it can live in another process.
 
-    Every method may be called from any thread. `infer` never blocks; `load_model` takes as long as the model does; the others answer
-    from memory (over a socket when the engine is remote): call them off the event loop where that matters.
+    Every method may be called from any thread. `infer` never blocks; `load_model` takes as long as the model does, and `is_model_ready` asks the model,
+    which may take seconds: never call these two on an event loop. The others answer from memory (over a socket when the engine is remote): call
+    them off the event loop where that matters.
     A model version is an int, -1 for the newest ready one. Errors are TritonErrors in Triton's words.
     """
 
@@ -146,11 +148,14 @@ class Engine(ABC):
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Say whether the server and, with strict readiness, every known model serves."""
+        """Say whether the server and, with strict readiness, every known model serves; asks no model itself, so that a probe never waits for one."""
 
     @abstractmethod
     def is_model_ready(self, name: str, version: int = -1) -> bool:
-        """Say whether the model serves; raises for a name that was never seen."""
+        """Ask the model whether it serves; raises for a name that was never seen.
+
+        Takes up to 5 s, where the model has a check of its own; one that says nothing by then is not ready.
+        """
 
     @abstractmethod
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
@@ -167,6 +172,10 @@ class Engine(ABC):
     @abstractmethod
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         """Return by (model, version) what only the metrics show."""
+
+    @abstractmethod
+    def custom_metrics(self) -> Sequence[FamilySnapshot]:
+        """Return the metrics that the models made themselves."""
 
     @abstractmethod
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:

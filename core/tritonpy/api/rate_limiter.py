@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,18 +20,23 @@ class RateLimiter(ABC):
         """Take note of an instance and what it needs; raise InvalidArgument where that can never be met."""
 
     def unregister(self, instance: str) -> None:
-        """Forget an instance."""
+        """Forget an instance, and what it waits for."""
 
     @abstractmethod
-    def acquire(self, instance: str) -> None:
-        """Block until `instance` may execute."""
+    def acquire(self, instance: str, granted: Callable[[], object]) -> bool:
+        """Return True if `instance` may execute now; otherwise return False and call `granted` when it may.
+
+        Never blocks: not every instance has a thread. `granted` is called once, from any thread, without a lock that `acquire`, `release` or
+        `unregister` want; it is quick. An instance that waits does not ask again.
+        """
 
     def release(self, instance: str) -> None:
-        """Give back what `acquire` took."""
+        """Give back what `acquire` or the later grant gave."""
 
 
 class NoRateLimiter(RateLimiter):
     """Lets everybody run at once: Triton's `--rate-limit=off`."""
 
-    def acquire(self, instance: str) -> None:
-        """Go."""
+    def acquire(self, instance: str, granted: Callable[[], object]) -> bool:
+        """Say yes."""
+        return True

@@ -47,6 +47,8 @@ class Scheduler(ABC):
     """
 
     uses_instances: ClassVar[bool] = True
+    # True where a batch that waits cannot grow: a worker process may then hold the next ones while it executes.
+    prefetch: ClassVar[bool] = False
 
     def __init__(self, context: SchedulerContext) -> None:
         self.context = context

@@ -15,6 +15,8 @@ from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_opt
 from tritonpy.config.server.expectation import description, expectation
 from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
+from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.python_based import PYTHON, BackendFolders
 
 LABELS = {"http": "HTTP", "grpc": "GRPC"}
 SECTIONS = {
@@ -41,17 +43,19 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
     Raises InvalidServerConfig with the problems of all of them, those that are not installed among them.
     """
     errors, listeners = [], []
+    backends = Backends(manager, config.backends, {}, BackendFolders(config.backend_directory))
     for section, (hook, what) in SECTIONS.items():
         for name, raw in _named(config, section, manager).items():
             path = f"{section}.{name}"
+            in_folder = section == "backends" and backends.folder(name) is not None
             try:
-                registered = manager.get(hook, name, what)
+                registered = manager.get(hook, PYTHON if in_folder else name, what)
             except PluginError as error:
                 errors.append(InvalidServerConfig([ConfigProblem(path, str(error))]))
                 continue
             options_type = registered.load().Options
             try:
-                options = decode_options(options_type, raw, path)
+                options = backends.options(name) if in_folder else decode_options(options_type, raw, path)
             except InvalidServerConfig as error:
                 errors.append(error)
                 continue

@@ -240,7 +240,7 @@ TRACING = (_no("trace-config", _G, plain, "A setting of tracing.", _TRACE, defau
 
 _G = "Backend"
 BACKEND = (
-    _none("backend-directory", _G, plain, "Folder of backends.", _PACKAGES),
+    Flag("backend-directory", _G, plain, "Folder of Python-based backends.", path="backend_directory"),
     Flag(
         "backend-config",
         _G,

@@ -37,6 +37,11 @@ def read_config_json(text: str | bytes) -> ConfigReading:
     return ConfigReading(config, Positions(), reader.problems)
 
 
+def config_from_json(text: str | bytes, source: str) -> ModelConfig:
+    """Return the configuration in `text`. Raises InvalidConfig, which names `source` and every problem."""
+    return read_config_json(text).checked(source)
+
+
 def _refuse_constant(name: str) -> None:
     raise ValueError(f'{name} is written as a string: "{name}"')
 

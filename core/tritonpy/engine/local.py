@@ -13,11 +13,13 @@ from tritonpy.api.engine import (
     ModelStatistics,
     ServerMetadata,
 )
+from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.metadata import model_metadata
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.model.loaded import ModelClosed
 from tritonpy.repository.table import UNLOADED, ModelTable
+from tritonpy.runners.call_graph import CallGraph
 from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
@@ -51,8 +53,18 @@ class ModelControl(Protocol):
 class LocalEngine(Engine):
     """Look-ups go to the table, operations to the repository."""
 
-    def __init__(self, table: ModelTable, metadata: ServerMetadata, explicit: bool, strict_readiness: bool) -> None:
+    def __init__(
+        self,
+        table: ModelTable,
+        metrics: CustomMetrics,
+        graph: CallGraph,
+        metadata: ServerMetadata,
+        explicit: bool,
+        strict_readiness: bool,
+    ) -> None:
         self._table = table
+        self._metrics = metrics
+        self._graph = graph
         self._metadata = metadata
         self._explicit = explicit
         self._strict = strict_readiness
@@ -66,6 +78,20 @@ class LocalEngine(Engine):
     def infer(self, request: InferRequest) -> None:
         if self.state is ServerState.INITIALIZING:
             raise Unavailable("Server not ready")
+        if request.parent is None:
+            self._hand_over(request)
+            return
+        self._graph.admit_child(request)
+        self._graph.bind(request)
+        try:
+            self._hand_over(request)
+        except BaseException:
+            self._graph.forget(request)
+            raise
+        if request.parent.cancelled:
+            request.cancel()
+
+    def _hand_over(self, request: InferRequest) -> None:
         while True:
             try:
                 self._table.find(request.model_name, request.model_version).infer(request)
@@ -97,7 +123,7 @@ class LocalEngine(Engine):
         if self.state is not ServerState.READY:
             return False
         return not self._strict or all(
-            record.model.is_ready() if record.model is not None else record.reason == UNLOADED
+            record.model.alive() if record.model is not None else record.reason == UNLOADED
             for _, _, record in self._table.records()
         )
 
@@ -143,6 +169,9 @@ class LocalEngine(Engine):
             )
             for model in self._table.all_ready()
         }
+
+    def custom_metrics(self) -> Sequence[FamilySnapshot]:
+        return self._metrics.snapshot()
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
         self._require_ready()

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.backend import ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
@@ -19,8 +19,9 @@ from tritonpy.model.classification import classify
 from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.dispatcher import Dispatcher
-from tritonpy.runners.local import BatchGuards, LocalRunner
+from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.rings import Rings
+from tritonpy.runners.runner import Runner
 from tritonpy.runners.timer import Timer
 from tritonpy.statistics import Counters, Succeeded
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
@@ -57,7 +58,7 @@ class LoadedModel:
         self.dispatcher = Dispatcher(timer, rings)
         self.dispatcher.flush, self.dispatcher.failed = self._flush, self._drop
         self.guards = BatchGuards(self._admit, self._drop, self._fail)
-        self.runner: LocalRunner | None = None
+        self.runner: Runner | None = None
         self._check = check
         self._labels = labels
         self._timer = timer
@@ -92,10 +93,13 @@ class LoadedModel:
         """Requests that were taken in and have no final answer yet."""
         return self._open
 
+    def alive(self) -> bool:
+        """Say from memory whether every instance is there."""
+        return self.runner is None or self.runner.alive()
+
     def is_ready(self) -> bool:
-        """Say whether every instance says that it can serve."""
-        instances: Sequence[Backend] = self.runner.instances if self.runner is not None else ()
-        return all(instance.is_ready() for instance in instances)
+        """Ask every instance whether it can serve; may take seconds."""
+        return self.runner is None or self.runner.is_ready()
 
     def infer(self, request: InferRequest) -> None:
         """Take `request` over. Raises a TritonError, or ModelClosed, and leaves it to the caller."""
@@ -189,7 +193,10 @@ class LoadedModel:
             request.answered = True
             self._open -= 1
             if response.error is None:
-                done.batch = batch
+                if done.batch is not batch:
+                    if done.count:  # workers answer several executions at once
+                        counters.succeeded(done)
+                    done = Succeeded(batch, now)
                 done.count += 1
                 done.rows += request.batch_size
                 done.total_ns += now - request.received_ns
@@ -208,8 +215,10 @@ class LoadedModel:
         self._flush()
 
     def cancel(self, request: InferRequest) -> None:
-        """Drop `request` if it still waits; a running one sees `request.cancelled`."""
+        """Drop `request` if it still waits; a running one sees `request.cancelled`, and its runner is told."""
         self.dispatcher.cancel(request)
+        if self.runner is not None and request.batch is not None:
+            self.runner.cancelled(request)
 
     def close(self) -> None:
         """Refuse new requests, wait until the open ones are answered, then end the instances and free what they share."""
@@ -222,6 +231,7 @@ class LoadedModel:
         self._drained.wait()
         if self.runner is not None:
             self.runner.stop()
+        self.context.metrics.close()
 
     def give_up(self) -> None:
         """Answer every request that still waits with Unavailable: the time to drain is over."""

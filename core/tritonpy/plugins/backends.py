@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,50 +12,83 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.options import Options
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.config.server import decode_options
+from tritonpy.errors import PluginError
 from tritonpy.plugins.manager import PluginManager
+from tritonpy.plugins.python_based import MODEL_FILE, PYTHON, BackendFolders
 
+HOOK = "tritonpy_backends"
 DEFAULT_MAX_BATCH_SIZE = 4  # Triton's, for models that can batch and do not say how far
 
 
 class Backends:
-    """Finds a backend by name and decodes its options from server.yaml, once."""
+    """Finds a backend by name and decodes its options from server.yaml, once.
+
+    A name that no plugin registers may be that of a folder, a Python-based backend: the Python backend serves it.
+    `runtime` is the model configuration's: "model.py" asks for the folder, whatever plugins register.
+    """
 
     def __init__(
-        self, plugins: PluginManager, options: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Any]
+        self,
+        plugins: PluginManager,
+        options: Mapping[str, Mapping[str, Any]],
+        defaults: Mapping[str, Any],
+        folders: BackendFolders | None = None,
     ) -> None:
         self._plugins = plugins
         self._options = options
         self._defaults = {_key(key): value for key, value in defaults.items()}
-        self._decoded: dict[str, Options] = {}
+        self.folders = folders or BackendFolders()
+        self._decoded: dict[tuple[str, bool], Options] = {}
 
-    def get(self, name: str) -> type[Backend]:
+    def get(self, name: str, runtime: str = "") -> type[Backend]:
         """Return the class. Raises PluginError naming the package to install."""
-        backend: type[Backend] = self._plugins.get("tritonpy_backends", name, "backend").load()
+        folder = self.folder(name, runtime)
+        if folder is None:
+            return self._registered(name)
+        try:
+            return self._registered(PYTHON)
+        except PluginError as error:
+            raise PluginError(f"the backend in {folder} is written in Python, and {error}") from error
+
+    def folder(self, name: str, runtime: str = "") -> Path | None:
+        """Return the folder of the Python-based backend `name`, None where a plugin serves the name or nobody does."""
+        asked = runtime == MODEL_FILE or (not runtime and name not in self._plugins.table(HOOK))
+        return self.folders.folder(name) if asked and self.folders.has(name) else None
+
+    def options(self, name: str, runtime: str = "") -> Options:
+        """Return the options of the backend `name`, over those of the Python backend where that one serves it.
+
+        Raises InvalidServerConfig.
+        """
+        key = name, self.folder(name, runtime) is not None
+        if key not in self._decoded:
+            self._decoded[key] = self._decode(name, runtime)
+        return self._decoded[key]
+
+    def _registered(self, name: str) -> type[Backend]:
+        backend: type[Backend] = self._plugins.get(HOOK, name, "backend").load()
         return backend
 
-    def options(self, name: str) -> Options:
-        """Return the options of the backend `name`. Raises InvalidServerConfig."""
-        if name not in self._decoded:
-            self._decoded[name] = self._decode(name)
-        return self._decoded[name]
-
-    def _decode(self, name: str) -> Options:
-        kind = self.get(name).Options
+    def _decode(self, name: str, runtime: str) -> Options:
+        kind = self.get(name, runtime).Options
         known = {_key(field.name) for field in msgspec.structs.fields(kind)}
         shared = {key: value for key, value in self._defaults.items() if key in known}
-        own = {_key(key): value for key, value in self._options.get(name, {}).items()}
-        return decode_options(kind, shared | own, f"backends.{name}")
+        inherited = self._own(PYTHON) if self.folder(name, runtime) is not None else {}
+        return decode_options(kind, shared | inherited | self._own(name), f"backends.{name}")
 
-    def default_max_batch_size(self, name: str) -> int:
+    def _own(self, name: str) -> dict[str, Any]:
+        return {_key(key): value for key, value in self._options.get(name, {}).items()}
+
+    def default_max_batch_size(self, name: str, runtime: str = "") -> int:
         """Return the batch size that auto-completion gives to models which can batch."""
-        chosen = getattr(self.options(name), "default_max_batch_size", None)
+        chosen = getattr(self.options(name, runtime), "default_max_batch_size", None)
         return int(
             chosen if chosen is not None else self._defaults.get("default_max_batch_size", DEFAULT_MAX_BATCH_SIZE)
         )
 
     def files(self, backend: str = "") -> list[BackendFiles]:
         """Return what the installed backends serve, or only `backend`; imports the modules of those it returns."""
-        table = self._plugins.table("tritonpy_backends")
+        table = self._plugins.table(HOOK)
         names = [name for name in table if backend in ("", name)]
         return [
             BackendFiles(name, table[name].load().platforms, table[name].load().default_filenames) for name in names
@@ -63,7 +97,7 @@ class Backends:
     def check_options(self) -> None:
         """Decode the options of every configured backend that is installed, so that a typo is found at start."""
         for name in self._options:
-            if name in self._plugins.table("tritonpy_backends"):
+            if name in self._plugins.table(HOOK) or (PYTHON in self._plugins.table(HOOK) and self.folder(name)):
                 self.options(name)
 
 

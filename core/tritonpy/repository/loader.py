@@ -23,6 +23,7 @@ from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
 from tritonpy.config.reading import ConfigReading
 from tritonpy.config.validate import validate
+from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import InvalidArgument, StartupError
 from tritonpy.model.labels import read_labels
@@ -34,10 +35,15 @@ from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.local import list_model
 from tritonpy.repository.opened import Opened, free
 from tritonpy.repository.reading import placed, read_config, string_parameters
+from tritonpy.repository.runtime import runtime_of
 from tritonpy.repository.versions import version_folders, versions_to_load
+from tritonpy.runners.isolation import isolated
 from tritonpy.runners.local import LocalRunner
 from tritonpy.runners.rings import Rings
+from tritonpy.runners.runner import Runner
 from tritonpy.runners.timer import Timer
+from tritonpy.runners.workers.neighbours import Neighbours
+from tritonpy.runners.workers.runner import WorkerRunner
 from tritonpy.types import DATATYPE_OF_NUMBER
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -54,6 +60,8 @@ class Surroundings:
     timer: Timer
     rings: Rings
     limiter: RateLimiter
+    neighbours: Neighbours
+    metrics: CustomMetrics
     observers: Sequence[Observer]
     agents: Callable[[str], RepoAgent]
     gpus: Sequence[int]
@@ -114,6 +122,7 @@ class ModelLoader:
             if directory != path:
                 listing = list_model(listing.name, directory)
             config = fill_backend(given, listing.name, listing.files, around.backends.files(given.backend))
+            config.runtime = runtime_of(config, around.backends)
         except BaseException:
             agents.tell(AgentAction.LOAD_FAIL)
             raise
@@ -163,21 +172,46 @@ class ModelLoader:
         except BaseException:
             if context.shared is not None:
                 free(self._backend(config), context.shared)
+            context.metrics.close()
             raise
         return model
 
     def _run(self, context: ModelContext, model: LoadedModel, scheduler: Scheduler) -> None:
         backend = self._backend(context.config)
         context.shared = backend.load(context)
-        model.runner = LocalRunner(context, backend, model.dispatcher, self._around.limiter, model.guards)
+        model.runner = self._runner(context, backend, model, scheduler)
         try:
             self._start_instances(context.config, model.runner, scheduler)
         except BaseException:
             model.runner.stop()
             raise
 
+    def _runner(
+        self, context: ModelContext, backend: type[Backend], model: LoadedModel, scheduler: Scheduler
+    ) -> Runner:
+        around = self._around
+        if not isolated(context, backend):
+            cancel_calls = around.neighbours.graph.cancel_calls_for
+            return LocalRunner(context, backend, model.dispatcher, around.limiter, model.guards, cancel_calls)
+        launcher = backend.worker_launcher(context)
+        if launcher is None:
+            from tritonpy.runners.workers.backend_process import SpawnLauncher
+
+            launcher = SpawnLauncher(context, backend)
+        return WorkerRunner(
+            context,
+            backend,
+            launcher,
+            model.dispatcher,
+            around.rings,
+            around.limiter,
+            model.guards,
+            around.neighbours,
+            scheduler.prefetch,
+        )
+
     @staticmethod
-    def _start_instances(config: ModelConfig, runner: LocalRunner, scheduler: Scheduler) -> None:
+    def _start_instances(config: ModelConfig, runner: Runner, scheduler: Scheduler) -> None:
         specs = [spec for spec in instance_specs(config) if not spec.passive]
         scheduler.instances_changed(range(len(specs)))
         runner.start(
@@ -199,6 +233,7 @@ class ModelLoader:
             completed = backend.auto_complete(context)
         finally:
             prepared.opened.keep(context.version, backend, context.shared)
+            context.metrics.close()
         return merge_auto_complete(prepared.config, completed)
 
     def _context(self, prepared: Prepared, version: int) -> ModelContext:
@@ -215,13 +250,17 @@ class ModelLoader:
                 for output in config.output
                 if output.data_type in DATATYPE_OF_NUMBER
             },
-            options=backends.options(config.backend) if config.backend else NoOptions(),
+            options=backends.options(config.backend, config.runtime) if config.backend else NoOptions(),
             engine=self._around.engine,
             log=logging.LoggerAdapter(
                 logging.getLogger("tritonpy.backend"), {"model": config.name, "version": version}
             ),
             shared=prepared.opened.take(version),
-            default_max_batch_size=backends.default_max_batch_size(config.backend) if config.backend else 0,
+            metrics=ModelMetrics(self._around.metrics),
+            default_max_batch_size=(
+                backends.default_max_batch_size(config.backend, config.runtime) if config.backend else 0
+            ),
+            backend_directory=backends.folder(config.backend, config.runtime),
         )
 
     def _normalize(self, config: ModelConfig) -> ModelConfig:
@@ -238,7 +277,7 @@ class ModelLoader:
 
     def _backend(self, config: ModelConfig) -> type[Backend]:
         try:
-            return self._around.backends.get(config.backend)
+            return self._around.backends.get(config.backend, config.runtime)
         except StartupError as error:
             raise InvalidArgument(f"model '{config.name}': {error}") from error
 

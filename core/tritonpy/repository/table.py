@@ -6,10 +6,14 @@ import enum
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.errors import InvalidArgument, NotFound, Unavailable
 from tritonpy.model.loaded import LoadedModel
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
 
 UNLOADED = "unloaded"
 NO_VERSION = 0  # stands for a model that failed before its versions were known
@@ -63,6 +67,10 @@ class ModelTable:
         if record.model is None:
             raise Unavailable(f"Request for unknown model: '{name}' version {version} is not at ready state")
         return record.model
+
+    def config(self, name: str, version: int = -1) -> ModelConfig:
+        """Return the configuration of the ready model. Raises as `find` does."""
+        return self.find(name, version).config
 
     def ready(self, name: str) -> list[LoadedModel]:
         """Return the ready versions of `name`, ascending."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
@@ -80,35 +81,54 @@ class Dispatcher:
 
     def wait_ring(self, slot: Slot) -> None:
         """Park the calling thread until the next ring, without a question to the scheduler: it just failed."""
-        with self.lock:
-            if self._closed:
-                return
-            slot.until_ns = 0
-            slot.idle = True
-            self._idle.append(slot)
-        self._park(slot)
+        if self.rest(slot):
+            self._park(slot)
 
     def take(self, slot: Slot, limit: int) -> Batch | None:
         """Cut a batch of at most `limit` requests for `slot`, if the scheduler still has one."""
         with self.lock:
             now = now_ns()
             limit = min(limit, slot.room())
-            batch = None
-            if limit > 0 and self._scheduler.ready(slot.index, now) is True:
-                batch = self._scheduler.take(slot.index, now, limit)
-            if batch is not None:
-                count = len(batch.requests)
-                slot.open += count
-                self.waiting -= count
-                self._lonely = count == 1
-                batch.instance = slot
-                batch.start_ns = now
-                for request in batch.requests:
-                    request.batch = batch
+            ready = limit > 0 and self._scheduler.ready(slot.index, now) is True
+            batch = self._cut(slot, now, limit) if ready else None
             if self._idle:
                 self._ring(now)
         self.flush()
         return batch
+
+    def take_or_idle(self, slot: Slot) -> Batch | None:
+        """Cut a batch for `slot`; where there is none, note that it is idle: it will be rung."""
+        with self.lock:
+            if self._closed:
+                return None
+            now = now_ns()
+            room = slot.room()
+            ready = self._scheduler.ready(slot.index, now) if room > 0 else False
+            batch = self._cut(slot, now, room) if ready is True else None
+            if batch is not None:
+                self.withdraw(slot)
+                if self._idle:
+                    self._ring(now)
+            else:
+                self._rest(slot, 0 if ready is True or ready is False else ready)
+                if slot.until_ns:
+                    self._timer.at(slot.until_ns, partial(self._ring_due, slot, slot.until_ns))
+        self.flush()
+        return batch
+
+    def rest(self, slot: Slot) -> bool:
+        """Note that `slot` is idle, without a question to the scheduler; False when the model is closed."""
+        with self.lock:
+            if not self._closed:
+                self._rest(slot, 0)
+            return not self._closed
+
+    def withdraw(self, slot: Slot) -> None:
+        """Ring `slot` no more until it asks for a batch again."""
+        with self.lock:
+            if slot.idle:
+                slot.idle = False
+                self._idle.remove(slot)
 
     def cancel(self, request: InferRequest) -> None:
         """Let the scheduler drop `request` if it still waits."""
@@ -139,9 +159,12 @@ class Dispatcher:
         self._bounded = True
 
     def wake(self) -> None:
-        """Ask the scheduler again, because something of its own changed."""
-        with self.lock:
-            self._ring(now_ns())
+        """Ask the scheduler again, because something of its own changed, or an instance cannot do what it was rung for."""
+        try:
+            with self.lock:
+                self._ring(now_ns())
+        except Exception as error:
+            self.failed(error)
         self.flush()
 
     def close(self) -> None:
@@ -150,17 +173,38 @@ class Dispatcher:
             self._closed = True
             for slot in self._idle:
                 slot.idle = False
-                slot.bell.release()
+                slot.ring()
             self._idle.clear()
 
+    def _cut(self, slot: Slot, now: int, limit: int) -> Batch | None:
+        batch = self._scheduler.take(slot.index, now, limit)
+        if batch is None:
+            return None
+        count = len(batch.requests)
+        slot.open += count
+        self.waiting -= count
+        self._lonely = count == 1
+        batch.instance = slot
+        batch.start_ns = now
+        for request in batch.requests:
+            request.batch = batch
+        return batch
+
+    def _rest(self, slot: Slot, until_ns: int) -> None:
+        slot.until_ns = until_ns
+        if not slot.idle:
+            slot.idle = True
+            self._idle.append(slot)
+
+    def _ring_due(self, slot: Slot, until_ns: int) -> None:
+        with self.lock:
+            if slot.idle and slot.until_ns == until_ns:
+                self.withdraw(slot)
+                slot.ring()
+
     def _ring_idle(self) -> None:
-        try:
-            with self.lock:
-                self._rung = False
-                self._ring(now_ns())
-        except Exception as error:
-            self.failed(error)
-        self.flush()
+        self._rung = False  # before the question: who comes after it rings again
+        self.wake()
 
     def _ring(self, now: int) -> None:
         # Rings at most one instance: when it has taken its batch, it rings the next one.
@@ -172,7 +216,7 @@ class Dispatcher:
                 continue
             self._idle.remove(slot)
             slot.idle = False
-            slot.bell.release()
+            slot.ring()
             return
 
     def _park(self, slot: Slot) -> None:

@@ -6,15 +6,17 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.runners.dispatcher import Dispatcher
+from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.readiness import ReadinessCheck
+from tritonpy.runners.runner import Runner
 from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch
+from tritonpy.types import Batch, InferRequest
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
@@ -23,20 +25,7 @@ log = logging.getLogger("tritonpy.instance")
 _serial = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchGuards:
-    """What the model does round an execution.
-
-    `admit` removes requests that turn out invalid, `drop` answers what waits when the scheduler itself failed, `fail` answers what an execution
-    that raised left open.
-    """
-
-    admit: Callable[[Batch], bool]
-    drop: Callable[[Exception], None]
-    fail: Callable[[Sequence[Batch], BaseException], None]
-
-
-class LocalRunner:
+class LocalRunner(Runner):
     """Starts, feeds and ends the instances. An instance is built, run and closed on its own thread."""
 
     def __init__(
@@ -46,18 +35,20 @@ class LocalRunner:
         dispatcher: Dispatcher,
         limiter: RateLimiter,
         guards: BatchGuards,
+        cancel_calls: Callable[[InferRequest], None],
     ) -> None:
         self._model = model
         self._backend = backend
         self._dispatcher = dispatcher
         self._limiter = limiter
         self._guards = guards
+        self._cancel_calls = cancel_calls
         self._threads: list[threading.Thread] = []
         self._permits: list[str] = []
-        self.instances: list[Backend] = []
+        self._instances: list[Backend] = []
+        self._readiness = ReadinessCheck(self._ask, model.log)
 
     def start(self, instances: Sequence[tuple[InstanceContext, ModelInstanceGroup]]) -> None:
-        """Build every instance and return when all are ready; raises what the first failing one raised: then call `stop`."""
         starts = [_Start(context) for context, _ in instances]
         for start, (context, group) in zip(starts, instances, strict=True):
             self._limiter.register(start.permit, context.device_id, group)
@@ -68,7 +59,7 @@ class LocalRunner:
         for start in starts:
             start.done.wait()
         self._threads = [start.thread for start in starts]
-        self.instances = [start.backend for start in starts if start.backend is not None]
+        self._instances = [start.backend for start in starts if start.backend is not None]
         failed = next((start.error for start in starts if start.error is not None), None)
         if failed is not None:
             raise failed
@@ -76,15 +67,27 @@ class LocalRunner:
             self._dispatcher.bound()
 
     def stop(self) -> None:
-        """End every thread after its current execution, close the instances, and free what they shared."""
         self._dispatcher.close()
         for thread in self._threads:
             thread.join()
         for permit in self._permits:
             self._limiter.unregister(permit)
-        self.instances = []
+        self._instances = []
         self._backend.unload(self._model.shared)
         self._model.shared = None
+
+    def alive(self) -> bool:
+        return all(thread.is_alive() for thread in self._threads)
+
+    def is_ready(self) -> bool:
+        asks = self._backend.is_ready is not Backend.is_ready
+        return self.alive() and (not asks or self._readiness.answer())
+
+    def cancelled(self, request: InferRequest) -> None:
+        self._cancel_calls(request)  # the instance itself reads the request's flag
+
+    def _ask(self) -> bool:
+        return all(instance.is_ready() for instance in self._instances)
 
     def _run(self, start: _Start) -> None:
         try:
@@ -116,8 +119,11 @@ class LocalRunner:
 
     def _serve_until_closed(self, slot: Slot, backend: Backend, permit: str) -> None:
         dispatcher, limiter = self._dispatcher, self._limiter
+        permitted = threading.Lock()  # released by the limiter where it could not say yes at once
+        permitted.acquire()
         while dispatcher.wait_ready(slot):
-            limiter.acquire(permit)
+            if not limiter.acquire(permit, permitted.release):
+                permitted.acquire()
             try:
                 batch = self._next_batch(slot, UNBOUNDED)
                 if batch is not None:
@@ -137,15 +143,20 @@ class LocalRunner:
     def _take_more(self, slot: Slot, count: int) -> Batch | None:
         batch = self._next_batch(slot, count)
         if batch is not None:
+            batch.executing = True
             slot.joined = [*filter(_is_open, slot.joined), batch]
         return batch
 
     def _execute(self, slot: Slot, backend: Backend, batch: Batch) -> None:
+        batch.executing = True
         try:
             backend.execute(batch)
         except BaseException as error:
             self._guards.fail((batch, *slot.joined), error)
+        batch.executing = False
         if slot.joined:
+            for joined in slot.joined:
+                joined.executing = False
             slot.joined = []
 
 

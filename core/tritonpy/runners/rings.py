@@ -8,6 +8,7 @@ request; rung at the end of the turn, in batches of 5.5 and 89 us.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 
 
@@ -16,7 +17,13 @@ class Rings:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._due: list[Callable[[], None]] = []
+        self._due: deque[Callable[[], None]] = deque()
+        self._ringing = False
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop that runs the frontends; None before the server starts and after it stopped."""
+        return self._loop
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take the loop that runs the frontends."""
@@ -34,11 +41,16 @@ class Rings:
         if loop is None or asyncio._get_running_loop() is not loop:
             ring()
             return
-        if not self._due:
+        if not self._due and not self._ringing:
             loop.call_soon(self._ring)
         self._due.append(ring)
 
     def _ring(self) -> None:
-        due, self._due = self._due, []
-        for ring in due:
-            ring()
+        self._ringing = True
+        try:
+            while self._due:  # a ring may bring about another, for the same moment
+                self._due.popleft()()
+        finally:
+            self._ringing = False
+            if self._due and self._loop is not None:  # one raised: that must not silence the others
+                self._loop.call_soon(self._ring)

@@ -28,6 +28,10 @@ class Slot:
         self.bell = threading.Lock()
         self.bell.acquire()
 
+    def ring(self) -> None:
+        """Wake whoever runs the instance; called under the model's lock."""
+        self.bell.release()
+
     def room(self) -> int:
         """Return how many more requests the instance may hold."""
         bound = self.context.max_open

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,10 @@ from tritonpy.clock import now_ns
 from tritonpy.config.complete import merge_auto_complete
 from tritonpy.config.normalize import normalize
 from tritonpy.config.server import decode_options
+from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.errors import Internal, TritonError
+from tritonpy.runners.isolation import isolated, loads_elsewhere
+from tritonpy.testing.isolated_instance import IsolatedInstance
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import Witness
 from tritonpy.types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, OutputSpec, Tensor
@@ -29,7 +33,8 @@ Array = npt.NDArray[Any]
 class BackendHarness:
     """One model version with one instance, executed as a server does: on the instance's own thread, one batch at a time.
 
-    A context manager: entering loads the model from `folder`/1, leaving closes and unloads it. `witness` sees the answers.
+    A context manager: entering loads the model from `folder`/1, leaving closes and unloads it. `witness` sees the answers,
+    `metrics` are those that the model makes. Where the configuration or the backend asks for isolation, the instance is in a process of its own.
     """
 
     def __init__(
@@ -38,6 +43,7 @@ class BackendHarness:
     ) -> None:  # fmt: skip
         self.backend = backend
         self.witness = Witness()
+        self.metrics = CustomMetrics()
         self._exits = ExitStack()
         (folder / "1").mkdir(parents=True, exist_ok=True)
         self.model = ModelContext(
@@ -46,6 +52,7 @@ class BackendHarness:
             output_types={}, options=decode_options(backend.Options, options or {}, "options"),
             engine=engine or self._exits.enter_context(ToyEngine()),
             log=logging.LoggerAdapter(logging.getLogger("tritonpy.testing")),
+            metrics=ModelMetrics(self.metrics),
         )  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -54,11 +61,19 @@ class BackendHarness:
             model = self.model
             model.config = normalize(merge_auto_complete(model.config, self.backend.auto_complete(model)))
             model.output_types = {item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output}
-            model.shared = self.backend.load(model)
-            stack.callback(self.backend.unload, model.shared)
+            stack.callback(model.metrics.close)
+            make: Callable[[ModelContext, InstanceContext], Backend] = self.backend
+            if isolated(model, self.backend):
+                make = partial(IsolatedInstance, self.backend)
+            if not loads_elsewhere(model, self.backend):
+                model.shared = self.backend.load(model)
+                stack.callback(self.backend.unload, model.shared)
+            elif model.shared is not None:  # opened to complete the configuration
+                self.backend.unload(model.shared)
+                model.shared = None
             thread = stack.enter_context(ThreadPoolExecutor(1, f"{model.name}_0"))
             self._context = InstanceContext(f"{model.name}_0", "CPU", 0, 0)
-            instance = thread.submit(self.backend, model, self._context).result()
+            instance = thread.submit(make, model, self._context).result()
             self.instance, self._thread = instance, thread
             stack.callback(self.close_instance)
             self._exits = stack.pop_all()

@@ -21,6 +21,7 @@ from tritonpy.api.engine import (
     ServerMetadata,
     TensorMetadata,
 )
+from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.errors import Cancelled, DecoupledRefused, Internal, InvalidArgument, NotFound, TritonError
 from tritonpy.testing.toy_model import ToyModel, toy_models
 from tritonpy.testing.witness import PATIENCE_S
@@ -32,11 +33,12 @@ class ToyEngine(Engine):
     """Serves functions, each as version 1 of a model; by default those of `toy_models()`.
 
     It answers from a thread of its own, in the order of the requests, and is a context manager that ends the thread. `hold()` delays
-    every answer, so that a test can act while requests are in flight.
+    every answer, so that a test can act while requests are in flight. What a test makes of `metrics`, through a `ModelMetrics`, the engine shows.
     """
 
     def __init__(self, models: Iterable[ToyModel] | None = None) -> None:
         self._models = {model.config.name: model for model in (toy_models() if models is None else models)}
+        self.metrics = CustomMetrics()
         self._unloaded: set[str] = set()
         self._worker = ThreadPoolExecutor(1, "toy-engine")
         self._changed = threading.Condition()
@@ -168,6 +170,9 @@ class ToyEngine(Engine):
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         failed = {name: self._counts[name].inference_stats.fail.count for name in self._models}
         return {(name, "1"): ModelGauges({"BACKEND": failed[name]}, 0, 0.0, 0, {}) for name in self._models}
+
+    def custom_metrics(self) -> Sequence[FamilySnapshot]:
+        return self.metrics.snapshot()
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
         return [

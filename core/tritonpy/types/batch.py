@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NO_TENSORS: tuple[Tensor, ...] = ()
 
 
-class Batch(msgspec.Struct, eq=False):
+class Batch(msgspec.Struct, eq=False, weakref=True):
     """One execution: its requests, and what the scheduler adds to them.
 
     `slots` is None for a plain batch; in a direct sequence batch it has one entry per slot, None where a slot has no
@@ -41,6 +41,7 @@ class Batch(msgspec.Struct, eq=False):
     input_end_ns: int = 0
     infer_end_ns: int = 0
     counted: bool = False  # its execution is in the statistics
+    executing: bool = False  # its instance is busy with it
 
     @property
     def size(self) -> int:

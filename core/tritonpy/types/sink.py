@@ -59,7 +59,11 @@ class LoopSink(Sink):
     def _wake(self) -> None:
         self._woken = True
         try:
-            self._loop.call_soon_threadsafe(self._drain)
+            # From the loop itself (a worker's answer) no system call is needed to wake it.
+            if asyncio._get_running_loop() is self._loop:
+                self._loop.call_soon(self._drain)
+            else:
+                self._loop.call_soon_threadsafe(self._drain)
         except RuntimeError:  # the loop is closed: nobody is left to be answered
             self._woken = False
             self._waiting.clear()

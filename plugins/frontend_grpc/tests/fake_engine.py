@@ -16,6 +16,7 @@ from tritonpy import (
     DecoupledRefused,
     Duration,
     Engine,
+    FamilySnapshot,
     FrontendContext,
     InferRequest,
     InferResponse,
@@ -96,6 +97,9 @@ class FakeEngine(Engine):
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         return {}
+
+    def custom_metrics(self) -> Sequence[FamilySnapshot]:
+        return []
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
         loaded = ModelIndex("identity", "1", "READY", "")

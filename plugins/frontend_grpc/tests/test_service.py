@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 
 import grpc
 import numpy as np
@@ -57,6 +58,27 @@ def test_the_client_reads_health_metadata_configuration_and_statistics():
         assert client.get_inference_statistics("identity").model_stats[0].inference_count == 9
 
     with_sync_client(use)
+
+
+def test_a_model_that_thinks_about_its_readiness_holds_up_nobody_else():
+    engine, thinks, other_was_answered = FakeEngine(), asyncio.Event(), threading.Event()
+
+    async def use(client, _frontend):
+        loop = asyncio.get_running_loop()
+
+        def think(_name, _version):
+            loop.call_soon_threadsafe(thinks.set)
+            return other_was_answered.wait(20)
+
+        engine.is_model_ready = think
+        thinking = asyncio.create_task(client.is_model_ready("identity"))
+        async with asyncio.timeout(20):
+            await thinks.wait()
+            assert await client.is_server_ready()
+        other_was_answered.set()
+        assert await thinking
+
+    with_aio_client(use, engine)
 
 
 def test_the_client_manages_the_repository():

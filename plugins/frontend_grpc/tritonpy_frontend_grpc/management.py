@@ -95,7 +95,7 @@ MANAGEMENT: Mapping[str, Callable[[Engine, Any], Message]] = {
     "RepositoryModelUnload": _unload,
 }
 # These wait for models: call them in a thread.
-BLOCKING = frozenset({"RepositoryModelLoad", "RepositoryModelUnload"})
+BLOCKING = frozenset({"ModelReady", "RepositoryModelLoad", "RepositoryModelUnload"})
 
 
 def _message(struct: msgspec.Struct, kind: type[MessageT]) -> MessageT:

@@ -18,6 +18,7 @@ from tritonpy import (
     DecoupledRefused,
     Duration,
     Engine,
+    FamilySnapshot,
     FrontendContext,
     InferRequest,
     InferResponse,
@@ -112,6 +113,9 @@ class FakeEngine(Engine):
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         return {}
+
+    def custom_metrics(self) -> Sequence[FamilySnapshot]:
+        return []
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
         index = [ModelIndex("echo", "1", "READY"), ModelIndex("never")]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tritonpy import DTYPES, InferResponse, Internal, InvalidArgument, OutputSpec, Tensor
 from tritonpy_frontend_http.compression import UnsupportedEncoding
-from tritonpy_frontend_http.encode import JOIN_BELOW, encode_error, encode_infer
+from tritonpy_frontend_http.encode import JOIN_BELOW, JSON_TYPE, encode_error, encode_infer
 
 S = Tensor.from_numpy("S", np.array([[1, 2]], np.int32))
 D = Tensor.from_numpy("D", np.array([["a", "b"]], np.object_))
@@ -92,4 +92,6 @@ def test_half_precision_in_json_is_refused():
 def test_errors():
     reply = encode_error(Internal("boom"))
     assert (reply.status, b"".join(reply.parts)) == (500, b'{"error":"boom"}')
+    assert dict(reply.headers)[b"content-type"] == b"text/plain"
+    assert dict(encode_error(Internal("boom"), JSON_TYPE).headers)[b"content-type"] == b"application/json"
     assert dict(encode_error(UnsupportedEncoding("x")).headers)[b"accept-encoding"] == b"gzip, deflate"

@@ -96,6 +96,12 @@ def test_the_error_of_the_lookup_comes_before_that_of_the_body(server):
         assert (reply.status, reply.error) == (501, text)
 
 
+def test_only_errors_in_the_request_itself_are_called_json(server, engine):
+    engine.answer = lambda request: [InferResponse([], request.model_name, 1, error=Internal("boom"))]
+    replies = [server.infer({"inputs": [{"name": "X"}]}), server.infer(BODY), server.call("POST", "/v2/models/other/infer", BODY)]
+    assert [reply.headers["content-type"] for reply in replies] == ["application/json", "text/plain", "text/plain"]
+
+
 def test_errors_of_the_engine_keep_code_and_text(server, engine):
     engine.error = Unavailable("queue is full")
     assert (server.infer(BODY).status, server.infer(BODY).error) == (503, "queue is full")

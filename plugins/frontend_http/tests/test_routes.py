@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import base64
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -71,6 +73,22 @@ def test_a_model_that_does_not_serve(server):
     assert (reply.status, reply.error) == (400, "Model version not ready")
     reply = server.call("GET", "/v2/models/nope/config")
     assert (reply.status, reply.error) == (404, "Request for unknown model: 'nope' is not found")
+
+
+def test_a_model_that_thinks_about_its_readiness_holds_up_nobody_else(server, engine):
+    thinks, other_was_answered = threading.Event(), threading.Event()
+
+    def think(_name, _version):
+        thinks.set()
+        return other_was_answered.wait(20)
+
+    engine.is_model_ready = think
+    with ThreadPoolExecutor(1) as pool:
+        thinking = pool.submit(server.call, "GET", "/v2/models/echo/ready")
+        assert thinks.wait(20)
+        assert server.call("GET", "/v2/models/echo").status == 200
+        other_was_answered.set()
+        assert thinking.result(20).status == 200
 
 
 def test_a_version_beyond_measure(server):

@@ -17,6 +17,7 @@ from tritonpy_frontend_http.json_tensors import to_json
 Headers = list[tuple[bytes, bytes]]
 
 JSON_TYPE = (b"content-type", b"application/json")
+PLAIN_TYPE = (b"content-type", b"text/plain")
 _BINARY_TYPE = (b"content-type", b"application/octet-stream")
 # Up to this size the parts of a body are joined: one copy costs less than another write.
 JOIN_BELOW = 64 * 1024
@@ -91,10 +92,13 @@ def _view(array: Any) -> memoryview:
     return memoryview(flat)
 
 
-def encode_error(error: TritonError) -> Reply:
-    """Return the reply for an error."""
+def encode_error(error: TritonError, kind: tuple[bytes, bytes] = PLAIN_TYPE) -> Reply:
+    """Return the reply for an error of an inference call.
+
+    The body is JSON whatever `kind` says: of these errors Triton calls only those JSON that it finds while it reads the request.
+    """
     body = error_body(error.message)
-    headers = [JSON_TYPE, (b"content-length", b"%d" % len(body))]
+    headers = [kind, (b"content-length", b"%d" % len(body))]
     if isinstance(error, UnsupportedEncoding):
         headers.append((b"accept-encoding", SUPPORTED))
     return Reply(STATUS[error.code], headers, (body,), len(body))

@@ -22,7 +22,7 @@ from tritonpy import (
 )
 from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
 from tritonpy_frontend_http.decode import decode_infer, header_length
-from tritonpy_frontend_http.encode import Reply, encode_error, encode_infer
+from tritonpy_frontend_http.encode import JSON_TYPE, PLAIN_TYPE, Reply, encode_error, encode_infer
 from tritonpy_frontend_http.errors import STOPPING
 from tritonpy_frontend_http.json_document import INT64_MAX
 from tritonpy_frontend_http.raw_request import decode_raw
@@ -46,13 +46,14 @@ def model_version(text: str) -> int:
 class Call:
     """One inference call on its way: where its reply goes, and what that must know of the request."""
 
-    __slots__ = ("accept_encoding", "answers", "binary", "finish", "first", "request")
+    __slots__ = ("accept_encoding", "answers", "binary", "finish", "first", "opened", "request")
 
     def __init__(self, finish: Callable[[Reply], None]) -> None:
         self.finish = finish
         self.request: InferRequest | None = None
         self.first: InferResponse | None = None
         self.answers = 0
+        self.opened = False  # its body is unpacked: from here on the request itself is read
         self.binary = False
         self.accept_encoding: bytes | None = None
 
@@ -116,6 +117,7 @@ class InferCalls:
         model, version_text = target
         version = model_version(version_text)
         json_size = header_length(headers.get(b"inference-header-content-length"), len(body))
+        call.opened = True
         if json_size:
             request, call.binary = decode_infer(body, json_size, model, version, self._sink, self._limit)
         else:
@@ -128,21 +130,22 @@ class InferCalls:
 
     def _fail(self, call: Call, target: Target, error: Exception) -> None:
         if isinstance(error, DecoupledRefused):
-            error = self._decoupled()
+            reply = encode_error(self._decoupled())
         elif isinstance(error, TritonError):
-            error = self._sooner(target, error)
+            sooner = self._sooner(target)
+            reply = encode_error(sooner) if sooner else encode_error(error, JSON_TYPE if call.opened else PLAIN_TYPE)
         else:
-            error = self._incident(error)
-        self._finish(call, encode_error(error))
+            reply = encode_error(self._incident(error))
+        self._finish(call, reply)
 
-    def _sooner(self, target: Target, error: TritonError) -> TritonError:
+    def _sooner(self, target: Target) -> TritonError | None:
         # Triton looks the model up before it reads the body, so that error comes first. Looking it up only when
         # something is wrong costs good requests nothing.
         try:
             config = self._engine.model_config(target[0], model_version(target[1]))
         except TritonError as lookup:
             return lookup
-        return self._decoupled() if config.model_transaction_policy.decoupled else error
+        return self._decoupled() if config.model_transaction_policy.decoupled else None
 
     def _decoupled(self) -> Unsupported:
         return Unsupported("HTTP end point doesn't support models with decoupled transaction policy")

@@ -109,10 +109,10 @@ def _versioned(rest: str) -> list[str]:
 
 
 def _readiness(engine: Engine) -> list[Any]:
-    @get(_versioned("/ready"), media_type=MediaType.TEXT, sync_to_thread=False)
-    def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
+    @get(_versioned("/ready"), media_type=MediaType.TEXT)
+    async def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
         """Say whether a model serves: 200 without a body, or 400."""
-        if not engine.is_model_ready(model, model_version(version)):
+        if not await asyncio.to_thread(engine.is_model_ready, model, model_version(version)):
             raise InvalidArgument("Model version not ready")
         return Response("", status_code=200, media_type="text/plain")
 

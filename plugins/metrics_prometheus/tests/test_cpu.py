@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tritonpy import SERVER_METRICS
 from tritonpy_metrics_prometheus.cpu import CpuCollector, CpuTicks, parse_memory, parse_ticks, utilization
 
 STAT = "cpu  100 20 30 400 50 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 1\n"
@@ -67,3 +68,7 @@ def test_utilization_changes_only_when_the_interval_has_passed(proc):
     assert values(collector)["nv_cpu_utilization"] == 1.0
     now[0] = 2000
     assert values(collector)["nv_cpu_utilization"] == 0.0
+
+
+def test_no_model_can_write_into_these_families(proc):
+    assert {family.name for family in CpuCollector(1, lambda: 0, proc).collect()} <= SERVER_METRICS

@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 import pytest
 
 import tritonpy_metrics_prometheus
-from tritonpy import FrontendContext, StartupError
+from tritonpy import FrontendContext, MetricKind, ModelMetrics, StartupError
 from tritonpy.testing import FrontendContract
 from tritonpy_metrics_prometheus.cpu import PROC
 from tritonpy_metrics_prometheus.frontend import MetricsFrontend
@@ -67,6 +67,16 @@ def test_a_scrape_shows_what_is_true_now(engine):
     assert (status, before) == (200, "")
     assert 'nv_inference_count{model="addsub",version="1"} 7\n' in after
     assert "nv_cpu" not in after
+
+
+def test_a_scrape_shows_what_models_make_themselves(engine):
+    ModelMetrics(engine.metrics).family("toys", "", MetricKind.COUNTER).metric({"k": "v"}).increment(3)
+
+    async def scenario():
+        async with listening(engine, cpu=False) as frontend:
+            return await asyncio.to_thread(scrape, frontend.address())
+
+    assert asyncio.run(scenario()) == (200, '# TYPE toys counter\ntoys{k="v"} 3\n')
 
 
 def test_scrapes_at_the_same_time_are_all_answered(engine):

@@ -6,6 +6,7 @@ for them by name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from prometheus_client import Metric
@@ -13,18 +14,31 @@ from prometheus_client.samples import Sample
 
 
 def text_format(families: Iterable[Metric]) -> bytes:
-    """Return the text, labels in alphabetical order; whole numbers are written without a fraction."""
+    """Return the text: labels in alphabetical order with a bucket's bound last, no HELP for a family without one."""
     lines: list[str] = []
     for family in families:
-        lines.append(f"# HELP {family.name} {_escape(family.documentation)}\n")
+        if family.documentation:
+            lines.append(f"# HELP {family.name} {_escape(family.documentation)}\n")
         lines.append(f"# TYPE {family.name} {family.type}\n")
         lines.extend(_line(sample) for sample in family.samples)
     return "".join(lines).encode()
 
 
+def number(value: float) -> str:
+    """Return `value` as Triton writes it: 16 digits, no more of them than there are; an int has all of its own."""
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value):
+        return "Nan"
+    return f"{value:.16g}" if math.isfinite(value) else f"{value:+}".title()
+
+
 def _line(sample: Sample) -> str:
-    labels = ",".join([f'{name}="{_escape_label(value)}"' for name, value in sorted(sample.labels.items())])
-    return f"{sample.name}{{{labels}}} {sample.value!r}\n" if labels else f"{sample.name} {sample.value!r}\n"
+    names = sorted(sample.labels, key=lambda name: (name == "le", name))
+    labels = ",".join([f'{name}="{_escape_label(sample.labels[name])}"' for name in names])
+    return (
+        f"{sample.name}{{{labels}}} {number(sample.value)}\n" if labels else f"{sample.name} {number(sample.value)}\n"
+    )
 
 
 def _escape(text: str) -> str:

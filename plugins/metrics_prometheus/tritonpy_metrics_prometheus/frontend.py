@@ -14,6 +14,7 @@ from tritonpy import Engine, Frontend, FrontendContext, Options, StartupError, n
 from tritonpy_metrics_prometheus.application import MetricsApplication
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector
+from tritonpy_metrics_prometheus.custom import CustomCollector
 from tritonpy_metrics_prometheus.options import MetricsOptions
 
 GRACE_S = 2  # what a scrape in flight gets to finish when the server stops
@@ -62,6 +63,7 @@ class MetricsFrontend(Frontend):
         registry.register(EngineCollector(engine, self.options.counter_latencies))
         if self.options.cpu and (PROC / "stat").exists():
             registry.register(CpuCollector(self.options.interval_ms * 1_000_000, now_ns))
+        registry.register(CustomCollector(engine))
         return registry
 
 

@@ -10,9 +10,11 @@ FOLDER = Path("/etc/server")
 
 
 def test_folders_and_the_log_file_are_below_the_folder_of_the_file():
-    raw = {"repositories": [{"url": "./models"}, {"url": "/srv"}, {"url": "s3://b/m"}], "logging": {"file": "a.log"}}
+    repositories = [{"url": "./models"}, {"url": "/srv"}, {"url": "s3://b/m"}]
+    raw = {"repositories": repositories, "backend_directory": "backends", "logging": {"file": "a.log"}}
     assert anchored(raw, FOLDER) == {
         "repositories": [{"url": "/etc/server/models"}, {"url": "/srv"}, {"url": "s3://b/m"}],
+        "backend_directory": "/etc/server/backends",
         "logging": {"file": "/etc/server/a.log"},
     }
     assert raw["repositories"][0] == {"url": "./models"}
@@ -25,7 +27,13 @@ def test_the_default_repository_is_beside_the_file(raw):
 
 @pytest.mark.parametrize(
     "raw",
-    [["a"], "a", {"repositories": None}, {"repositories": ["a", {"url": 3}, {}]}, {"repositories": [], "logging": 3}],
+    [
+        ["a"],
+        "a",
+        {"repositories": None},
+        {"repositories": ["a", {"url": 3}, {}]},
+        {"repositories": [], "logging": 3, "backend_directory": 3},
+    ],
 )
 def test_other_shapes_are_left_alone(raw):
     assert anchored(raw, FOLDER) == raw

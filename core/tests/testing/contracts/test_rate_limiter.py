@@ -15,17 +15,32 @@ class Single(RateLimiter):
     """There is one R, and who names it needs all of it."""
 
     def __init__(self):
-        self.free = threading.Lock()
+        self.lock = threading.Lock()
+        self.holder = None
+        self.waiting = {}
 
     def register(self, instance, device, group):
         if any(resource.count > 1 for resource in group.rate_limiter.resources):
             raise InvalidArgument("there is one R")
 
-    def acquire(self, instance):
-        self.free.acquire()
+    def unregister(self, instance):
+        self.waiting.pop(instance, None)
+
+    def acquire(self, instance, granted):
+        with self.lock:
+            if self.holder is None:
+                self.holder = instance
+                return True
+            self.waiting[instance] = granted
+            return False
 
     def release(self, instance):
-        self.free.release()
+        with self.lock:
+            assert self.holder == instance
+            self.holder = next(iter(self.waiting), None)
+            granted = self.waiting.pop(self.holder, None)
+        if granted is not None:
+            granted()
 
 
 class SingleContract(RateLimiterContract):
@@ -48,14 +63,16 @@ class TestNoRateLimiter(RateLimiterContract):
 
 def test_resources_are_checked_where_there_are_any(tests):
     assert tests(TestSingle) - tests(TestNoRateLimiter) == {
-        "test_a_shared_resource_is_held_by_one",
+        "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
+        "test_a_grant_can_be_given_back_at_once",
+        "test_who_is_forgotten_while_it_waits_gets_nothing",
         "test_what_can_never_run_is_refused",
     }
 
 
 class Absent(Single):
-    def acquire(self, instance):
-        """Goes."""
+    def acquire(self, instance, granted):
+        return True
 
     def release(self, instance):
         """Goes."""
@@ -66,34 +83,61 @@ class Accepting(Single):
         """Fine."""
 
 
-class Unbalanced(Single):
+class Forgetful(Single):
+    """Does not remember who waits."""
+
+    def acquire(self, instance, granted):
+        return super().acquire(instance, lambda: None)
+
+
+class Shy(Single):
+    """Lets nobody run."""
+
+    def acquire(self, instance, granted):
+        return False
+
+
+class Hasty(Single):
+    """Tells everybody who waits, though one may run."""
+
     def release(self, instance):
-        self.free.release()
-        self.free.release()
+        for granted in list(self.waiting.values()):
+            granted()
+        super().release(instance)
 
 
-class Starving(Single):
-    """Serves whoever came first, again and again."""
+class Locked(Single):
+    """Tells under its lock."""
 
-    favourite = None
+    def acquire(self, instance, granted):
+        def under_lock():
+            with self.lock:
+                granted()
 
-    def acquire(self, instance):
-        self.favourite = self.favourite or instance
-        if instance != self.favourite:
-            raise RuntimeError("never")
-        super().acquire(instance)
+        return super().acquire(instance, under_lock)
+
+
+class Loyal(Single):
+    """Grants to those who are gone."""
+
+    def unregister(self, instance):
+        """Stays."""
 
 
 BROKEN = {
-    Absent: "test_a_shared_resource_is_held_by_one",
+    Absent: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
     Accepting: "test_what_can_never_run_is_refused",
-    Unbalanced: "test_an_instance_alone_always_runs",
-    Starving: "test_a_shared_resource_is_held_by_one",
+    Forgetful: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
+    Shy: "test_every_instance_gets_its_turns",
+    Hasty: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
+    Locked: "test_a_grant_can_be_given_back_at_once",
+    Loyal: "test_who_is_forgotten_while_it_waits_gets_nothing",
 }
 
 
 @pytest.mark.parametrize("limiter", BROKEN, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_broken_limiter_fails(failures, limiter):
+def test_a_broken_limiter_fails(failures, monkeypatch, limiter):
+    monkeypatch.setattr("tritonpy.testing.contracts.rate_limiter.PATIENCE_S", 0.2)
     contract = type("Broken", (SingleContract,), {"kind": limiter})
     assert BROKEN[limiter] in failures(contract)

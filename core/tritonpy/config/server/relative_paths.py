@@ -12,7 +12,7 @@ DEFAULT_REPOSITORY = "./models"
 def anchored(raw: object, folder: Path) -> object:
     """Return a copy of `raw`, the content of a server.yaml in `folder`, with its relative paths below `folder`.
 
-    These are the repositories without a scheme, the default one too, and the log file. What has another shape than
+    These are the repositories without a scheme, the default one too, the folder of backends, and the log file. What has another shape than
     it should is left to decoding.
     """
     if raw is None:
@@ -25,7 +25,7 @@ def anchored(raw: object, folder: Path) -> object:
         result["repositories"] = [_with_path(each, "url", folder) for each in repositories]
     if "logging" in raw:
         result["logging"] = _with_path(raw["logging"], "file", folder)
-    return result
+    return _with_path(result, "backend_directory", folder)
 
 
 def _with_path(mapping: object, key: str, folder: Path) -> object:

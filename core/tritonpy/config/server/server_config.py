@@ -17,6 +17,7 @@ from tritonpy.logs import LogSettings
 RawOptions = dict[str, Any]
 DEFAULT_FRONTENDS = ("http", "grpc", "metrics")
 """Served without being named, where the plugin is installed."""
+DEFAULT_BACKEND_DIRECTORY = "/opt/tritonserver/backends"
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +89,13 @@ class ServerConfig(_Section, frozen=True):
     rate_limit: RateLimitSettings = RateLimitSettings()
     backends: dict[str, RawOptions] = {}
     backend_defaults: Annotated[RawOptions, Meta(description="Options for every backend that knows them.")] = {}
+    backend_directory: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Where Python-based backends are: NAME/model.py serves the models that say backend NAME.",
+        ),
+    ] = DEFAULT_BACKEND_DIRECTORY
     repo_agents: dict[str, RawOptions] = {}
     repository_options: Annotated[
         dict[str, RawOptions], Meta(description="Options of repositories by URL scheme.")

@@ -30,7 +30,8 @@ class BackendContract(PluginContract):
         config = 'backend: "doubler" max_batch_size: 8 input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { … }'
 
     `config` must be complete unless `auto_complete` adds what is missing. `make_inputs` gives random values unless
-    overridden. Override `bad_inputs` where some inputs make the model fail: then failures are checked too.
+    overridden. Override `bad_inputs` where some inputs make the model fail: then failures are checked too. Where `config` has the
+    parameter `isolation: process`, the same is checked of instances that are processes.
     """
 
     interface = Backend

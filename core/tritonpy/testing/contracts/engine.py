@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tritonpy.api.engine import Engine
+from tritonpy.custom_metrics import MetricKind, ModelMetrics
 from tritonpy.errors import Cancelled, DecoupledRefused, TritonError
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import Witness
@@ -27,6 +28,7 @@ QUESTIONS: dict[str, Callable[[Engine], Any]] = {
     "statistics of all": lambda engine: list(engine.statistics()),
     "statistics of one": lambda engine: list(engine.statistics("text", 1)),
     "gauges": lambda engine: dict(engine.gauges()),
+    "custom_metrics": lambda engine: list(engine.custom_metrics()),
     "repository_index": lambda engine: list(engine.repository_index()),
     "the ready ones of repository_index": lambda engine: list(engine.repository_index(ready=True)),
 }
@@ -55,6 +57,7 @@ class EngineContract:
 
     def test_questions_are_answered_alike(self) -> None:
         with self.pair() as (behind, engine):
+            _make_metrics(behind)
             for name, ask in QUESTIONS.items():
                 assert ask(engine) == ask(behind), f"{name} differs"
 
@@ -134,6 +137,13 @@ class EngineContract:
             for number, answers in enumerate(witness.wait(*requests)):
                 assert answers[0].outputs[0].numpy().tolist() == (VALUES + number).tolist(), "answers were mixed up"
             witness.check(*requests)
+
+
+def _make_metrics(engine: ToyEngine) -> None:
+    metrics = ModelMetrics(engine.metrics)
+    metrics.family("toys", "Toys that were made", MetricKind.COUNTER).metric({"model": "identity"}).increment(2.5)
+    metrics.family("heat", "", MetricKind.GAUGE).metric().set(float("-inf"))
+    metrics.family("sizes", "Toys by size", MetricKind.HISTOGRAM).metric({}, [0.5, 1.0]).observe(0.75)
 
 
 def _request(witness: Witness, model: str, array: Any) -> InferRequest:

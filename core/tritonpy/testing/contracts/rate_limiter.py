@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
 from typing import ClassVar
 
 from google.protobuf import text_format
@@ -16,7 +18,6 @@ from tritonpy.testing.witness import PATIENCE_S
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 TURNS = 25
-MEETING_S = 0.2
 
 
 class RateLimiterContract(OptionalTests):
@@ -34,50 +35,59 @@ class RateLimiterContract(OptionalTests):
         """Return a new limiter with its resources."""
 
     def test_an_instance_alone_always_runs(self) -> None:
-        limiter = self.make()
-        limiter.register("one", 0, _group(self.shared_group))
+        limiter = self._registered("one")
         for _ in range(TURNS):
-            limiter.acquire("one")
+            assert limiter.acquire("one", _unexpected), "it waits for nobody"
             limiter.release("one")
         limiter.unregister("one")
 
     def test_every_instance_gets_its_turns(self) -> None:
-        limiter = self.make()
         names = [f"instance_{number}" for number in range(4)]
-        for name in names:
-            limiter.register(name, 0, _group(self.shared_group))
+        limiter = self._registered(*names)
 
         def work(name: str) -> None:
             for _ in range(TURNS):
-                limiter.acquire(name)
+                _wait(limiter, name)
                 limiter.release(name)
 
-        threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in names]
-        for thread in threads:
-            thread.start()
-        for name, thread in zip(names, threads, strict=True):
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive(), f"{name} waits for ever"
+        with ThreadPoolExecutor(len(names)) as pool:
+            list(pool.map(work, names))  # raises what a thread raised
 
     @only_where(given("shared_group"))
-    def test_a_shared_resource_is_held_by_one(self) -> None:
-        limiter, meeting, together = self.make(), threading.Barrier(2), list[str]()
+    def test_a_shared_resource_is_held_by_one_and_the_other_is_told_once(self) -> None:
+        limiter, told = self._registered("one", "two"), SimpleQueue[str]()
+        assert limiter.acquire("one", _unexpected)
+        for holder, waiting in (("one", "two"), ("two", "one"), ("one", "two")):
+            assert not limiter.acquire(waiting, partial(told.put, waiting)), "two hold at once what one may hold"
+            assert told.empty(), f"{waiting} was told before {holder} released"
+            limiter.release(holder)
+            assert told.get(timeout=PATIENCE_S) == waiting
+        limiter.release("two")
+        assert limiter.acquire("one", _unexpected), "what was released is not free"
+        assert told.empty(), "told twice"
 
-        def work(name: str) -> None:
-            limiter.acquire(name)
-            try:
-                meeting.wait(MEETING_S)  # two holders meet here; one alone waits in vain
-                together.append(name)
-            except threading.BrokenBarrierError:
-                pass
-            limiter.release(name)
+    @only_where(given("shared_group"))
+    def test_a_grant_can_be_given_back_at_once(self) -> None:
+        limiter, done = self._registered("one", "two"), threading.Event()
 
-        names = ["one", "two"]
-        for name in names:
-            limiter.register(name, 0, _group(self.shared_group))
-        with ThreadPoolExecutor(len(names)) as pool:
-            list(pool.map(work, names))
-        assert not together, f"{together} held at once what one may hold"
+        def give_back() -> None:
+            limiter.release("two")
+            done.set()
+
+        assert limiter.acquire("one", _unexpected)
+        assert not limiter.acquire("two", give_back)
+        threading.Thread(target=limiter.release, args=("one",), daemon=True).start()
+        assert done.wait(PATIENCE_S), "granted() was called under a lock that release() wants"
+
+    @only_where(given("shared_group"))
+    def test_who_is_forgotten_while_it_waits_gets_nothing(self) -> None:
+        limiter, done = self._registered("one", "two", "three"), threading.Event()
+        assert limiter.acquire("one", _unexpected)
+        assert not limiter.acquire("two", _unexpected)
+        assert not limiter.acquire("three", done.set)
+        limiter.unregister("two")
+        limiter.release("one")
+        assert done.wait(PATIENCE_S), "the one that still exists waits for ever"
 
     @only_where(given("impossible_group"))
     def test_what_can_never_run_is_refused(self) -> None:
@@ -87,6 +97,22 @@ class RateLimiterContract(OptionalTests):
             assert error.message, "the refusal has no text"
             return
         raise AssertionError("register() accepted what can never be met")
+
+    def _registered(self, *names: str) -> RateLimiter:
+        limiter = self.make()
+        for name in names:
+            limiter.register(name, 0, _group(self.shared_group))
+        return limiter
+
+
+def _wait(limiter: RateLimiter, name: str) -> None:
+    granted = threading.Event()
+    if not limiter.acquire(name, granted.set):
+        assert granted.wait(PATIENCE_S), f"{name} waits for ever"
+
+
+def _unexpected() -> None:
+    raise AssertionError("told of a grant that is not due")
 
 
 def _group(text: str) -> ModelInstanceGroup:

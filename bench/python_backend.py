@@ -1,0 +1,74 @@
+"""Compares the Python backend with the real Triton's, same model.py and same configuration: `python -m bench.python_backend --triton FILE`.
+
+Rows and verdicts are those of `bench.compare`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import clients, models, payloads, processes
+from bench.clients import Load
+from bench.processes import Running
+from bench.rows import Case, line, measure, table
+
+
+def main() -> int:
+    """Run the chosen rows and print the table; 1 when a row fell short."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--triton", type=Path, required=True, help="start script of the real Triton")
+    parser.add_argument("--perf-analyzer", type=Path, help="the real perf_analyzer")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    arguments = parser.parse_args()
+    rows = []
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        models.write_python_backend(folder)
+        ours = stack.enter_context(processes.tritonpy(folder))
+        theirs = stack.enter_context(processes.triton(arguments.triton, folder))
+        for case in _cases(arguments.perf_analyzer):
+            if arguments.only in case.name:
+                rows.append(measure(case, ours, theirs, arguments.pairs, arguments.seconds))
+                print(line(rows[-1]), flush=True)
+    print()
+    print(table(rows))
+    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+
+
+def _cases(perf_analyzer: Path | None) -> list[Case]:
+    single, batched = payloads.add_sub("single"), payloads.add_sub("batched")
+
+    def http(payload: payloads.Payload, in_flight: int) -> Callable[[Running, int], Load]:
+        return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
+
+    cases = [
+        Case("single, 1 in flight, wrk p50", "Triton", http(single, 1), 1.2, latency=True),
+        *(Case(f"single, {count} in flight, wrk", "Triton", http(single, count), 1.0) for count in (8, 32, 64)),
+        *(Case(f"batched, {count} in flight, wrk", "Triton", http(batched, count), 1.2) for count in (32, 64)),
+        Case("16 MiB through, 2 in flight, wrk", "Triton", http(payloads.identity(), 2), 1.0),
+        Case("10,000 strings read, 2 in flight, wrk", "Triton", http(payloads.strings(), 2), 5.0),
+    ]
+    if perf_analyzer is not None:
+        cases += [_perf_case(perf_analyzer, payload, count) for payload in (single, batched) for count in (1, 32, 64)]
+    return cases
+
+
+def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int) -> Case:
+    def load(server: Running, _seconds: int) -> Load:
+        return clients.perf_analyzer(binary, server, payload, in_flight, "http")
+
+    if in_flight == 1:
+        return Case(f"{payload.model}, 1 in flight, perf_analyzer p50", "Triton", load, 1.2, latency=True)
+    goal = 1.2 if payload.model == "batched" else 1.0
+    return Case(f"{payload.model}, {in_flight} in flight, perf_analyzer", "Triton", load, goal)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

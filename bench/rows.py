@@ -1,0 +1,75 @@
+"""One row of a table: two servers under the same load, in interleaved pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bench.clients import Load
+from bench.processes import Running
+from bench.verdict import Verdict, judge
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: a load, the other server, what is compared, and the goal for tritonpy / other."""
+
+    name: str
+    other: str
+    load: Callable[[Running, int], Load]
+    goal: float
+    latency: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came out of one case."""
+
+    case: Case
+    ours: list[Load]
+    theirs: list[Load]
+    verdict: Verdict
+
+
+def measure(case: Case, subject: Running, other: Running, pairs: int, seconds: int) -> Row:
+    """Load both servers in turn and judge the pairs."""
+    ours: list[Load] = []
+    theirs: list[Load] = []
+    for server in (subject, other):
+        case.load(server, 1)  # warm-up
+    for _ in range(pairs):
+        ours.append(case.load(subject, seconds))
+        theirs.append(case.load(other, seconds))
+    figures = [[load.p50_us if case.latency else load.rate for load in loads] for loads in (ours, theirs)]
+    return Row(case, ours, theirs, judge(figures[0], figures[1], case.goal, lower_is_better=case.latency))
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows as a Markdown table."""
+    lines = [
+        "| load | against | ours | theirs | ratio [90 %] | goal | server CPU us/request, ours / theirs |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join(lines + ["| " + " | ".join(_cells(row)) + " |" for row in rows])
+
+
+def line(row: Row) -> str:
+    """Return one row in words."""
+    return ": ".join((f"{row.case.name} against {row.case.other}", ", ".join(_cells(row)[2:])))
+
+
+def _cells(row: Row) -> Iterator[str]:
+    def middle(values: list[float]) -> float:
+        return sorted(values)[len(values) // 2]
+
+    case = row.case
+    unit = "us" if case.latency else "/s"
+    figures = [
+        middle([load.p50_us if case.latency else load.rate for load in loads]) for loads in (row.ours, row.theirs)
+    ]
+    cpu = [middle([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
+    goal = f"{'at most' if case.latency else 'at least'} {case.goal}"
+    return [
+        case.name, case.other, *(f"{figure:,.0f} {unit}" for figure in figures), str(row.verdict), goal,
+        f"{cpu[0]:.0f} / {cpu[1]:.0f}",
+    ]  # fmt: skip

@@ -1,0 +1,153 @@
+"""A world of models that call each other, event by event: what a server does, without threads and without time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import SimpleNamespace
+
+from tritonpy.api.backend import InstanceContext
+from tritonpy.config.normalize import normalize
+from tritonpy.errors import NotFound, Unavailable
+from tritonpy.runners.call_graph import CallGraph
+from tritonpy.runners.slot import Slot
+from tritonpy.testing.parse import model_config
+from tritonpy.types import Batch, InferRequest
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+@dataclass
+class Plan:
+    """What a request asks of `model`, and what that model calls to answer it, one after the other."""
+
+    model: str
+    calls: list[Plan] = field(default_factory=list)
+
+
+@dataclass
+class Flow:
+    """A request on its way. `batch` is the execution that holds an instance for it, where one does."""
+
+    request: InferRequest
+    todo: deque[Plan]
+    batch: Batch | None = None
+    waits_for: Flow | None = None
+
+
+class World:
+    """`instances` says how many instances each model has, `steps` what the ensembles consist of; a `decoupled` model's `execute` returns at once.
+
+    A model without instances that is no ensemble does not exist.
+    """
+
+    def __init__(
+        self, instances: dict[str, int], steps: dict[str, Sequence[str]] | None = None, decoupled: Sequence[str] = ()
+    ) -> None:
+        self._configs = {name: _model(name, count) for name, count in instances.items()} | {
+            name: _ensemble(name, tuple(models)) for name, models in (steps or {}).items()
+        }
+        self._decoupled = decoupled
+        self._slots = {
+            name: [Slot(InstanceContext(f"{name}_0_{index}", "CPU", 0, index)) for index in range(count)]
+            for name, count in instances.items()
+        }
+        self._queues: dict[str, deque[Flow]] = {name: deque() for name in instances}
+        self.running: list[Flow] = []
+        self.refused: list[tuple[Flow, str, str]] = []  # who called whom in vain, and the text
+        self.graph = CallGraph(self._find)
+
+    def ask(self, plan: Plan) -> Flow:
+        """Send a client's request."""
+        return self._send(InferRequest(plan.model, {}, None), plan)
+
+    def call(self, caller: Flow, plan: Plan) -> Flow:
+        """Have `caller` call a model; raises Unavailable where the graph refuses it."""
+        request = InferRequest(plan.model, {}, None, parent=caller.request)
+        if caller.request.model_name in self._queues:
+            self.graph.admit(request, caller.batch)
+        else:
+            self.graph.admit_child(request)
+        caller.waits_for = self._send(request, plan)
+        return caller.waits_for
+
+    def moves(self) -> list[Callable[[], None]]:
+        """Return what can happen next; nothing, when all is done or stuck."""
+        return [*self._takes(), *self._steps()]
+
+    def unanswered(self) -> list[str]:
+        """Return the models of the requests that are open."""
+        waiting = [flow for queue in self._queues.values() for flow in queue]
+        return [flow.request.model_name for flow in [*self.running, *waiting]]
+
+    def settle(self) -> None:
+        """Let everything happen that can, without a further call."""
+        for flow in self.running:
+            if flow.request.model_name in self._queues:  # an ensemble cannot do without its steps
+                flow.todo.clear()
+        for queue in self._queues.values():
+            for flow in queue:
+                flow.todo.clear()
+        while moves := self.moves():
+            moves[0]()
+
+    def _find(self, name: str, _version: int) -> ModelConfig:
+        if name not in self._configs:
+            raise NotFound(f"there is no model {name}")
+        return self._configs[name]
+
+    def _send(self, request: InferRequest, plan: Plan) -> Flow:
+        steps = [Plan(step.model_name) for step in self._configs[plan.model].ensemble_scheduling.step]
+        flow = Flow(request, deque(steps or plan.calls))
+        (self.running if steps else self._queues[plan.model]).append(flow)
+        return flow
+
+    def _takes(self) -> Iterator[Callable[[], None]]:
+        for name, slots in self._slots.items():
+            for slot in slots:
+                held = any(flow.batch is not None and flow.batch.instance is slot for flow in self.running)
+                if self._queues[name] and not held:
+                    yield lambda name=name, slot=slot: self._take(name, slot)
+
+    def _take(self, name: str, slot: Slot) -> None:
+        flow = self._queues[name].popleft()
+        flow.request.batch = Batch([flow.request], model=SimpleNamespace(config=self._configs[name]), instance=slot)
+        if name not in self._decoupled:
+            flow.batch = flow.request.batch
+            flow.batch.executing = True
+        self.running.append(flow)
+
+    def _steps(self) -> Iterator[Callable[[], None]]:
+        for flow in self.running:
+            if flow.waits_for is None or flow.waits_for.request.answered:
+                yield lambda flow=flow: self._step(flow)
+
+    def _step(self, flow: Flow) -> None:
+        if not flow.todo:
+            self._answer(flow)
+            return
+        plan = flow.todo.popleft()
+        try:
+            self.call(flow, plan)
+        except Unavailable as error:
+            self.refused.append((flow, plan.model, error.message))
+            flow.waits_for = None
+
+    def _answer(self, flow: Flow) -> None:
+        self.running.remove(flow)
+        flow.request.answered = True
+        if flow.batch is not None:
+            flow.batch.executing = False
+        flow.request.batch = None
+
+
+@cache
+def _model(name: str, count: int) -> ModelConfig:
+    return normalize(model_config(f'name: "{name}" instance_group {{ count: {count} kind: KIND_CPU }}'))
+
+
+@cache
+def _ensemble(name: str, models: tuple[str, ...]) -> ModelConfig:
+    steps = " ".join(f'step {{ model_name: "{model}" model_version: -1 }}' for model in models)
+    return normalize(model_config(f'name: "{name}" platform: "ensemble" ensemble_scheduling {{ {steps} }}'))

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.tests.runners.workers.backend_process.wire import Wire, context
+from tritonpy.ipc import Kind
+from tritonpy.ipc.waiter import Waiter
+from tritonpy.runners.workers.backend_process.execution import Execution
+from tritonpy.runners.workers.backend_process.incoming import Incoming
+from tritonpy.types import InferRequest, OutputSpec, SequenceInfo, Tensor
+from tritonpy.types.request import UNOWNED
+
+
+class Bench:
+    """What comes in at a worker."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.model, self.instance = context()
+        self.opened: dict[int, Execution] = {}
+        self.arrivals = 0
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.incoming = Incoming(wire.channel, self.opened, UNOWNED, self._ask, self._arrived)
+        self.incoming.serve(self.model, self.instance)
+
+    def take(self, words: list[int], rows: list[list[Tensor]], wants: list[Any] | None = None, **extras: Any) -> None:
+        """Let the server send one EXECUTE frame, and read it."""
+        self.wire.send(Kind.EXECUTE, words, rows=rows, wants=wants, extras=extras)
+        before = self.arrivals, len(self.incoming.joining)
+        self.wire.channel.wait(Waiter(), lambda: (self.arrivals, len(self.incoming.joining)) != before)
+
+    def _arrived(self) -> None:
+        self.arrivals += 1
+
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        self.asked.append((verb, arguments))
+        return False
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    wire = Wire()
+    yield Bench(wire)
+    wire.close()
+
+
+def tensor(name: str, *values: int) -> Tensor:
+    return Tensor.from_numpy(name, np.array(values, np.int32))
+
+
+def values(tensors: Any) -> dict[str, list[int]]:
+    return {each.name: each.numpy().tolist() for each in tensors}
+
+
+def test_executions_of_one_frame_wait_in_their_order(bench: Bench) -> None:
+    bench.take([2, 7, 2, 8, 1, 100], [[tensor("IN", number)] for number in range(3)])
+    first, second = bench.incoming.backlog
+    assert ([first.number, second.number], bench.arrivals) == ([7, 8], 1)
+    assert [request.tag for request in first.batch.requests] == [100, 101]
+    assert [values(request.inputs.values()) for request in first.batch.requests] == [{"IN": [0]}, {"IN": [1]}]
+    assert list(second.open) == [102]
+    assert bench.opened == {100: first, 101: first, 102: second}
+
+
+def test_a_request_says_what_its_client_said(bench: Bench) -> None:
+    bench.take(
+        [1, 7, 2, 100],
+        [[tensor("IN", 1)], [tensor("IN", 2)]],
+        [None, ("B", "A")],
+        ids=["", "r2"],
+        requests={
+            "1": {
+                "parameters": {"p": 1},
+                "sequence": ["s", True, False],
+                "timeout_us": 4,
+                "priority": 5,
+                "deadline_ns": 6,
+                "trace": "t",
+                "batch_size": 3,
+            }
+        },
+    )
+    plain, said = bench.incoming.backlog[0].batch.requests
+    assert (plain.id, plain.outputs, plain.parameters, plain.sequence, plain.batch_size) == ("", None, {}, None, 1)
+    assert (said.id, said.parameters, said.sequence) == ("r2", {"p": 1}, SequenceInfo("s", True, False))
+    assert (said.timeout_us, said.priority, said.deadline_ns, said.trace, said.batch_size) == (4, 5, 6, "t", 3)
+    assert said.outputs == {"B": OutputSpec("B"), "A": OutputSpec("A")}
+    assert (said.model_name, said.model_version, said.batch) == ("caller", 1, bench.incoming.backlog[0].batch)
+
+
+def test_what_a_scheduler_added_is_the_batchs(bench: Bench) -> None:
+    added = {"controls": 1, "states": 2, "batch_inputs": 1}
+    extra = [tensor(name, number) for number, name in enumerate(("READY", "A", "B", "ALL"))]
+    bench.take(
+        [2, 7, 1, 8, 2, 100],
+        [[tensor("IN", 1)], [tensor("IN", 2)], [tensor("IN", 3)], extra],
+        batch={"1": {"added": added, "state_outputs": ["A_OUT"], "slots": [1, 0, 1]}},
+    )
+    plain, full = (execution.batch for execution in bench.incoming.backlog)
+    assert (plain.slots, list(plain.controls), plain.state_outputs) == (None, [], ())
+    assert values(full.controls) == {"READY": [0]}
+    assert values(full.states) == {"A": [1], "B": [2]}
+    assert values(full.batch_inputs) == {"ALL": [3]}
+    assert (full.slots, full.state_outputs) == ([full.requests[0], None, full.requests[1]], ["A_OUT"])
+    assert (full.model, full.instance) == (bench.model, bench.instance)
+
+
+def test_what_joins_does_not_wait_behind_the_rest(bench: Bench) -> None:
+    bench.take([1, 7, 1, 100], [[tensor("IN", 1)]], joins=True)
+    assert not bench.incoming.backlog
+    assert bench.arrivals == 0
+    assert bench.incoming.joining[7].batch.requests[0].tag == 100
+
+
+def test_a_cancellation_is_seen_by_open_requests_alone(bench: Bench) -> None:
+    bench.take([1, 7, 2, 100], [[tensor("IN", 1)], [tensor("IN", 2)]])
+    execution = bench.incoming.backlog[0]
+    one, other = execution.batch.requests
+    execution.leave(other)
+    bench.wire.send(Kind.CANCEL, [100, 101, 999])
+    bench.wire.channel.wait(Waiter(), lambda: one.cancelled)
+    assert not other.cancelled
+
+
+def test_the_room_of_a_stream_is_asked_for(bench: Bench) -> None:
+    bench.take([1, 7, 1, 100], [[tensor("IN", 1)]])
+    request: InferRequest = bench.incoming.backlog[0].batch.requests[0]
+    assert not request.sink.ready(request)
+    assert bench.asked == [("sink_ready", {"request": 100})]
+    with pytest.raises(AssertionError, match="this is a bug"):
+        request.sink.put(request, None)  # type: ignore[arg-type]
+
+
+def test_inputs_are_views_on_the_memory_that_they_came_in(bench: Bench) -> None:
+    large = Tensor.from_numpy("IN", np.arange(1 << 16, dtype=np.int32))
+    bench.take([1, 7, 1, 100], [[large]])
+    request = bench.incoming.backlog[0].batch.requests[0]
+    assert not request.inputs["IN"].data.flags.owndata
+    assert bench.wire.returns == 0
+    bench.incoming.backlog.clear()
+    bench.opened.clear()
+    request.batch = None
+    del request
+    assert bench.wire.returns == 1

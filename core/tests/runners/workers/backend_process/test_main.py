@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.tests.runners.workers.backend_process.wire import PATIENCE_S, eventually
+from core.tests.toys.isolated import ISOLATED, ROOT
+from core.tests.toys.serving import config_of
+from tritonpy.testing.model_repository import ModelRepository
+
+SERVER = """
+import sys
+from pathlib import Path
+from core.tests.toys.isolated import Stubborn, isolating
+from core.tests.toys.serving import ToyPlugin, ask
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+
+witness = Witness()
+with isolating(ModelRepository(Path(sys.argv[1])), ToyPlugin({"stubborn": Stubborn})) as server:
+    witness.wait(ask(server.engine, witness, "stubborn", [1]))
+    print("answered", flush=True)
+    sys.stdin.read()
+"""
+
+
+def runs(pid: int) -> bool:
+    """Say whether a process is there and is more than a name that its parent has not asked for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize("where", ["init", "infer", "nowhere"])
+def test_a_worker_ends_with_its_server_whatever_it_does(model_repository: ModelRepository, where: str) -> None:
+    more = ISOLATED + f'parameters {{ key: "where" value {{ string_value: "{where}" }} }}'
+    folder = model_repository.add("stubborn", config_of("stubborn", more=more))
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(model_repository.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as server:
+        try:
+            assert server.stdout is not None
+            eventually((folder / "pid").exists)
+            if where == "nowhere":
+                assert server.stdout.readline() == b"answered\n"
+            worker = int((folder / "pid").read_text())
+            assert runs(worker)
+        finally:
+            server.kill()
+        server.wait(PATIENCE_S)
+    eventually(lambda: not runs(worker))
+
+
+def test_a_worker_whose_server_is_gone_before_it_began_ends() -> None:
+    ours, theirs = socket.socketpair()
+    ours.close()
+    with theirs:
+        worker = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tritonpy.runners.workers.backend_process", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+        )
+    assert worker.wait(PATIENCE_S) == 1

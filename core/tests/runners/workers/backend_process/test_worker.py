@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from core.tests.runners.workers.backend_process.wire import eventually
+from core.tests.toys.decoupled import Repeat
+from core.tests.toys.doubler import Doubler
+from core.tests.toys.isolated import (
+    ISOLATED,
+    Broken,
+    Caller,
+    Considerate,
+    Forking,
+    Fragile,
+    Introvert,
+    Measured,
+    Patient,
+    isolating,
+)
+from core.tests.toys.rescheduling import TurnScheduler
+from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of
+from tritonpy.api.engine import Engine
+from tritonpy.errors import Internal, InvalidArgument, TritonError
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+from tritonpy.types import InferRequest, InferResponse, Sink
+
+EXPLICIT = {"mode": "explicit", "load": ["*"]}
+
+
+def asked(engine: Engine, model: str, number: int) -> int:
+    """Return the number that a model answers to `number`."""
+    witness = Witness()
+    ((found,),) = numbers(*witness.wait(ask(engine, witness, model, [number])))
+    return found
+
+
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def parameter(name: str, value: object) -> str:
+    return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}'
+
+
+def test_each_instance_is_a_process_of_its_own_that_inherits_nothing(model_repository: ModelRepository) -> None:
+    model_repository.add("who", config_of("introvert", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"introvert": Introvert})) as server:
+        pid = asked(server.engine, "who", Introvert.PID)
+        assert pid != os.getpid()
+        assert asked(server.engine, "who", Introvert.SESSION) == pid
+        assert asked(server.engine, "who", Introvert.STDIN) == 0
+        assert asked(server.engine, "who", Introvert.INHERITED) == 0
+    assert is_gone(pid)
+
+
+def test_unloading_ends_the_process(model_repository: ModelRepository) -> None:
+    model_repository.add("who", config_of("introvert", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"introvert": Introvert}), control=EXPLICIT) as server:
+        pid = asked(server.engine, "who", Introvert.PID)
+        server.engine.unload_model("who")
+        eventually(lambda: is_gone(pid))
+        server.engine.load_model("who")
+        assert asked(server.engine, "who", Introvert.PID) not in {pid, os.getpid()}
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (Fragile.KILLED, "it was killed by signal 9 (SIGKILL)"),
+        (Fragile.EXITED, "it exited with status 3"),
+        (Fragile.ABORTED, "it was killed by signal 6 (SIGABRT)"),
+    ],
+)
+def test_a_process_that_dies_answers_with_the_reason_and_comes_back(
+    model_repository: ModelRepository, number: int, reason: str
+) -> None:
+    model_repository.add("fragile", config_of("fragile", more=ISOLATED))
+    model_repository.add("double", config_of("doubler"))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"fragile": Fragile, "doubler": Doubler})) as server:
+        fatal = ask(server.engine, witness, "fragile", [number])
+        waiting = ask(server.engine, witness, "fragile", [5])
+        answers = witness.wait(fatal, waiting)
+        with pytest.raises(Internal) as death:
+            numbers(answers[0])
+        assert reason in death.value.message
+        assert numbers(answers[1]) == [[10]]
+        assert asked(server.engine, "double", 4) == 8
+    witness.check(fatal, waiting)
+
+
+def test_what_it_said_last_is_in_the_log(model_repository: ModelRepository, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tritonpy")
+    model_repository.add("fragile", config_of("fragile", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"fragile": Fragile})) as server:
+        with pytest.raises(Internal):
+            asked(server.engine, "fragile", Fragile.EXITED)
+        with pytest.raises(Internal):
+            asked(server.engine, "fragile", Fragile.ABORTED)
+    printed = [record.getMessage() for record in caplog.records if record.name == "tritonpy.worker"]
+    assert "about to leave" in printed
+    assert any("Fatal Python error: Aborted" in line for line in printed)
+    assert any(__name__.rpartition(".")[0] or "infer" in line for line in printed)
+
+
+def test_a_backend_that_wants_to_leave_fails_its_batch_only(model_repository: ModelRepository) -> None:
+    model_repository.add("fragile", config_of("fragile", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"fragile": Fragile})) as server:
+        with pytest.raises(Internal, match="the backend wants to leave"):
+            asked(server.engine, "fragile", Fragile.EXIT_CAUGHT)
+        assert asked(server.engine, "fragile", 5) == 10
+
+
+@pytest.mark.parametrize("place", ["load", "init"])
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("refused", "Invalid argument: the weights are of the wrong kind"),
+        ("unexpected", "Internal: ValueError: no weights"),
+        ("dead", "it exited with status 7.\nIts last output:\nout of luck"),
+    ],
+)
+def test_what_fails_in_the_process_fails_the_load_in_the_same_words(
+    model_repository: ModelRepository, place: str, how: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    more = ISOLATED + parameter("fails", f"{place}:{how}") + parameter("server", os.getpid())
+    model_repository.add("broken", config_of("broken", more=more))
+    with isolating(model_repository, ToyPlugin({"broken": Broken}), control={"mode": "explicit"}) as server:
+        with pytest.raises(TritonError):
+            server.engine.load_model("broken")
+        (line,) = server.engine.repository_index()
+    assert reason in line.reason
+    traces = [getattr(record, "table", "") for record in caplog.records if record.name == "tritonpy.model"]
+    assert [trace.rpartition("\n")[2] for trace in traces] == (
+        ["ValueError: no weights"] if how == "unexpected" else []
+    )
+
+
+def test_a_class_that_cannot_be_imported_fails_the_load_with_an_explanation(model_repository: ModelRepository) -> None:
+    class Local(Doubler):
+        pass
+
+    model_repository.add("local", config_of("local", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"local": Local}), control={"mode": "explicit"}) as server:
+        with pytest.raises(InvalidArgument, match="load failed"):
+            server.engine.load_model("local")
+        (line,) = server.engine.repository_index()
+    assert "cannot run in a process of its own: it must be defined at the top of a module" in line.reason
+
+
+def test_it_calls_other_models(model_repository: ModelRepository) -> None:
+    model_repository.add("double", config_of("doubler"))
+    model_repository.add("caller", config_of("caller", instances=2, more=ISOLATED))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"doubler": Doubler, "caller": Caller})) as server:
+        requests = [ask(server.engine, witness, "caller", [number]) for number in (1, 2, 3, 13, 404, 5)]
+        answers = witness.wait(*requests)
+    good = [*answers[:3], answers[5]]
+    assert [numbers(each) for each in good] == [[[5]], [[9]], [[13]], [[21]]]
+    with pytest.raises(Internal, match="thirteen cannot be doubled"):
+        numbers(answers[3])
+    with pytest.raises(InvalidArgument, match="Request for unknown model: 'nobody' is not found"):
+        numbers(answers[4])
+    witness.check(*requests)
+
+
+def test_isolated_models_call_each_other(model_repository: ModelRepository) -> None:
+    model_repository.add("double", config_of("doubler", more=ISOLATED))
+    model_repository.add("caller", config_of("caller", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"doubler": Doubler, "caller": Caller})) as server:
+        assert [asked(server.engine, "caller", number) for number in (1, 2, 50)] == [5, 9, 201]
+
+
+def test_a_cancellation_reaches_a_running_execution(model_repository: ModelRepository) -> None:
+    model_repository.add("patient", config_of("patient", more=ISOLATED))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"patient": Patient})) as server:
+        request = ask(server.engine, witness, "patient", [1])
+        eventually(lambda: request.batch is not None)
+        request.cancel()
+        with pytest.raises(InvalidArgument, match="cancelled while it ran"):
+            numbers(*witness.wait(request))
+    witness.check(request)
+
+
+def test_an_answer_does_not_wait_for_the_end_of_execute(model_repository: ModelRepository) -> None:
+    folder = model_repository.add("patient", config_of("patient", more=ISOLATED))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"patient": Patient})) as server:
+        request = ask(server.engine, witness, "patient", [0])
+        assert numbers(*witness.wait(request)) == [[0]]
+        (folder / "go").touch()
+
+
+def test_it_is_asked_whether_it_is_ready_also_while_it_executes(model_repository: ModelRepository) -> None:
+    folder = model_repository.add("patient", config_of("patient", more=ISOLATED))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"patient": Patient})) as server:
+        assert server.engine.is_model_ready("patient")
+        ask(server.engine, witness, "patient", [0])
+        (folder / "not_ready").touch()
+        assert not server.engine.is_model_ready("patient")
+        (folder / "go").touch()
+
+
+def test_the_room_of_a_clients_stream_reaches_the_backend(model_repository: ModelRepository) -> None:
+    class Full(Sink):
+        def put(self, request: InferRequest, response: InferResponse) -> None:
+            witness.sink.put(request, response)
+
+        def ready(self, request: InferRequest) -> bool:
+            return False
+
+    model_repository.add("considerate", config_of("considerate", more=ISOLATED))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"considerate": Considerate})) as server:
+        assert asked(server.engine, "considerate", 0) == 1
+        request = request_of(witness, "considerate", [0])
+        request.sink = Full()
+        server.engine.infer(request)
+        assert numbers(*witness.wait(request)) == [[0]]
+
+
+def test_its_metrics_are_the_servers(model_repository: ModelRepository) -> None:
+    model_repository.add("measured", config_of("measured", instances=2, more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"measured": Measured}), control=EXPLICIT) as server:
+        counted = [asked(server.engine, "measured", number) for number in (1, 2, 3)]
+        with pytest.raises(InvalidArgument, match="can only be incremented monotonically by non-negative values"):
+            asked(server.engine, "measured", -1)
+        (family,) = server.engine.custom_metrics()
+        assert (family.name, family.metrics[0].labels, family.metrics[0].value) == ("toys_counted", {"toy": "1"}, 6.0)
+        server.engine.unload_model("measured")
+        eventually(lambda: not server.engine.custom_metrics())
+    assert counted == [1, 3, 6]
+
+
+def test_a_process_that_the_backend_forks_may_log_and_leaves_the_worker_alone(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tritonpy")
+    model_repository.add("forking", config_of("forking", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"forking": Forking})) as server:
+        assert [asked(server.engine, "forking", number) for number in (1, 2)] == [2, 4]
+        eventually(lambda: "said by a child" in caplog.text)
+
+
+def test_signals_to_all_processes_of_the_service_are_the_servers_business(model_repository: ModelRepository) -> None:
+    model_repository.add("who", config_of("introvert", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"introvert": Introvert})) as server:
+        pid = asked(server.engine, "who", Introvert.PID)
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGINT)
+        assert asked(server.engine, "who", Introvert.PID) == pid
+
+
+def test_many_megabytes_cross_in_both_directions(model_repository: ModelRepository) -> None:
+    size = 1 << 18
+    model_repository.add("double", config_of("doubler", dims=size, more=ISOLATED))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"doubler": Doubler})) as server:
+        for number in range(40):
+            request = ask(server.engine, witness, "double", [number + 100] * size)
+            (answer,) = numbers(*witness.wait(request))
+            assert (len(answer), answer[0], answer[-1]) == (size, 2 * number + 200, 2 * number + 200)
+            witness = Witness()
+
+
+def test_every_request_is_answered_once_while_processes_die(model_repository: ModelRepository) -> None:
+    model_repository.add("fragile", config_of("fragile", batch=4, instances=2, more=ISOLATED + "dynamic_batching {}"))
+    witness, deaths = Witness(), {10: Fragile.KILLED, 35: Fragile.EXITED, 60: Fragile.KILLED}
+    with isolating(model_repository, ToyPlugin({"fragile": Fragile}, {"dynamic": TurnScheduler})) as server:
+        requests = [ask(server.engine, witness, "fragile", [[deaths.get(number, number)]]) for number in range(100)]
+        answers = witness.wait(*requests, timeout_s=60)
+        gauges = server.engine.gauges()["fragile", "1"]
+    good = [number for number, each in enumerate(answers) if each[0].error is None]
+    assert all(numbers(answers[number]) == [[2 * number]] for number in good)
+    assert not set(good) & set(deaths)
+    assert (gauges.pending, gauges.late_answers) == (0, 0)
+    witness.check(*requests)
+
+
+def test_a_loaded_model_that_is_replaced_answers_everything(model_repository: ModelRepository) -> None:
+    decoupled = "model_transaction_policy { decoupled: true }"
+    model_repository.add("many", config_of("repeat", more=ISOLATED + decoupled))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"repeat": Repeat}), control=EXPLICIT) as server:
+        requests = []
+        for _ in range(3):
+            requests += [ask(server.engine, witness, "many", [20], accepts_decoupled=True) for _ in range(10)]
+            server.engine.load_model("many")
+        assert [len(each) for each in witness.wait(*requests)] == [21] * 30
+    witness.check(*requests)

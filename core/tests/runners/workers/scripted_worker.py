@@ -1,0 +1,236 @@
+"""Workers that are neither processes nor threads: what they say is the script of the test, on the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+from tritonpy.api.backend import InstanceContext
+from tritonpy.api.worker import Launcher, WorkerProcess
+from tritonpy.errors import Code
+from tritonpy.ipc import Endpoint, Frame, Kind
+from tritonpy.types import Tensor
+
+FINAL, EMPTY = 1, 2
+_pids = count(1_000_000)
+
+
+class Given(NamedTuple):
+    """One execution as a worker sees it."""
+
+    id: int
+    numbers: list[int]
+    rows: list[Sequence[Tensor]]
+    wants: list[Any]
+    added: Sequence[Tensor]
+    extras: Mapping[str, Any]
+
+
+class ScriptedWorker(WorkerProcess):
+    """Both a process, to the server, and the program in it, to the test."""
+
+    def __init__(self, instance: InstanceContext, connection: socket.socket, output: int) -> None:
+        self.pid = next(_pids)
+        self.name = instance.name
+        self.killed = False
+        self.frames: list[Frame] = []
+        self.endpoint = Endpoint()
+        self.socket = connection.dup()
+        self.socket.setblocking(False)
+        self._output = os.dup(output)
+        self._status: int | None = None
+        self._over = threading.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._over.is_set()
+
+    def wait(self, timeout_s: float) -> int | None:
+        self._over.wait(timeout_s)
+        return self._status
+
+    def kill(self) -> None:
+        self.killed = True
+        if not self._over.is_set():
+            self.exit(-signal.SIGKILL)
+
+    def exit(self, status: int) -> None:
+        """End as a process ends: everything that it had open is closed."""
+        self.hang_up()
+        self._status = status
+        self._over.set()
+
+    def hang_up(self) -> None:
+        """Close the socket and the output, and live on."""
+        if self._output >= 0:
+            self.socket.close()
+            self.endpoint.close()
+            self.frames.clear()
+            os.close(self._output)
+            self._output = -1
+
+    def print(self, text: str) -> None:
+        """Write to what the server reads as stdout and stderr."""
+        os.write(self._output, text.encode())
+
+    def send(self, kind: int, words: Sequence[int] = (), **more: Any) -> None:
+        """Send one frame."""
+        data, descriptors = self.endpoint.compose(kind, words, **more)
+        self.send_bytes(data, descriptors)
+
+    def send_bytes(self, data: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Send what may be no frame."""
+        assert socket.send_fds(self.socket, [data], descriptors) == len(data)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    async def receive(self, *kinds: int) -> Frame:
+        """Return the next frame, which must be of one of `kinds`."""
+        while not self.frames:
+            self.frames += self.endpoint.feed(*await self._read())
+        frame = self.frames.pop(0)
+        assert frame.kind in kinds, f"a frame of kind {frame.kind} came, not of {kinds}"
+        return frame
+
+    async def started(self, **said: Any) -> dict[str, Any]:
+        """Take START, answer it, and return what it said."""
+        start = await self.receive(Kind.START)
+        self.send(Kind.STARTED, extras={"pid": self.pid, "max_open": None, "asks_ready": False} | said)
+        return start.extras
+
+    async def failed(self, message: str, code: Code = Code.INTERNAL) -> None:
+        """Take START, say why the model cannot run, and exit."""
+        await self.receive(Kind.START)
+        self.send(Kind.FAILED, extras={"message": message, "code": int(code)})
+        self.exit(1)
+
+    async def given(self) -> list[Given]:
+        """Return the executions of the next frame."""
+        frame = await self.receive(Kind.EXECUTE)
+        words, extras = frame.words, frame.extras
+        rows, wants = self.endpoint.rows(frame, 2 + 2 * words[0], Tensor)
+        number, at, given = words[1 + 2 * words[0]], 0, []
+        extra = len(rows)
+        for index in range(words[0]):
+            execution, size = words[1 + 2 * index : 3 + 2 * index]
+            extra -= size
+            added = extras.get("batch", {}).get(str(index), {})
+            given.append(
+                Given(
+                    execution, [*range(number, number + size)], rows[at : at + size], wants[at : at + size], (), added
+                )
+            )
+            number, at = number + size, at + size
+        added_rows = rows[at:]
+        return [
+            each._replace(added=added_rows.pop(0) if each.extras else (), extras=extras | {"added": each.extras})
+            for each in given
+        ]
+
+    async def one(self) -> Given:
+        """Return the next execution, which comes alone in its frame."""
+        (given,) = await self.given()
+        return given
+
+    def say(
+        self,
+        answers: Sequence[tuple[int, int, Sequence[Tensor]]],
+        done: Sequence[Given] = (),
+        took_ns: int = 1_000_000,
+        **extras: Any,
+    ) -> None:
+        """Send ANSWERS: number, flags and outputs of each; `done` are the executions that are over."""
+        words = [len(done)]
+        for each in done:
+            words += (each.id, 1_000, 1_000 + took_ns)
+        words.append(len(answers))
+        for number, flags, _ in answers:
+            words += (number, 1, flags)
+        self.send(Kind.ANSWERS, words, rows=[row for _, _, row in answers], extras=extras)
+
+    def echo(self, *given: Given, took_ns: int = 1_000_000) -> None:
+        """Answer every request of these executions with its inputs, named OUT."""
+        self.say(
+            [
+                (number, FINAL, outputs(row))
+                for each in given
+                for number, row in zip(each.numbers, each.rows, strict=True)
+            ],
+            given,
+            took_ns,
+        )
+
+    async def stop(self, status: int = 0) -> None:
+        """Take STOP, say that all is finished, and exit."""
+        await self.receive(Kind.STOP)
+        self.send(Kind.STOPPED)
+        self.exit(status)
+
+    async def serve(self, **said: Any) -> None:
+        """Start, echo whatever comes until STOP, and exit."""
+        await self.started(**said)
+        while True:
+            while not self.frames:
+                self.frames += self.endpoint.feed(*await self._read())
+            if self.frames[0].kind == Kind.STOP:
+                break
+            if self.frames[0].kind == Kind.EXECUTE:
+                self.echo(*await self.given())
+            else:
+                self.frames.pop(0)
+        await self.stop()
+
+    async def _read(self) -> tuple[bytes, list[int]]:
+        loop = asyncio.get_running_loop()
+        readable = loop.create_future()
+        loop.add_reader(self.socket, lambda: readable.done() or readable.set_result(None))
+        try:
+            await readable
+        finally:
+            loop.remove_reader(self.socket)
+        data, descriptors, _, _ = socket.recv_fds(self.socket, 1 << 18, 16)
+        assert data, "the server closed the connection"
+        return data, descriptors
+
+
+def outputs(row: Sequence[Tensor]) -> list[Tensor]:
+    """Return the same data under the name OUT."""
+    return [Tensor("OUT", each.datatype, each.shape, each.data) for each in row]
+
+
+class ScriptedLauncher(Launcher):
+    """Hands every worker that the server starts to the test."""
+
+    def __init__(self, limit_s: float = 0.0) -> None:
+        self.execution_limit_s = limit_s
+        self.closed = 0
+        self.workers: list[ScriptedWorker] = []
+        self.before_launch: Callable[[InstanceContext], None] = lambda _: None
+        self.before_start: Callable[[InstanceContext], None] = lambda _: None
+        self._loop = asyncio.get_running_loop()
+        self._waiting: asyncio.Queue[ScriptedWorker] = asyncio.Queue()
+
+    def launch(self, instance: InstanceContext, connection: socket.socket, output: int) -> WorkerProcess:
+        self.before_launch(instance)
+        worker = ScriptedWorker(instance, connection, output)
+        self.workers.append(worker)
+        self._loop.call_soon_threadsafe(self._waiting.put_nowait, worker)
+        return worker
+
+    def start_message(self, instance: InstanceContext) -> Mapping[str, Any]:
+        self.before_start(instance)
+        return {"version": 1, "kind": "scripted", "instance": instance.name}
+
+    def close(self) -> None:
+        self.closed += 1
+
+    async def next(self) -> ScriptedWorker:
+        """Return the next worker that the server starts."""
+        return await self._waiting.get()

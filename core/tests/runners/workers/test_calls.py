@@ -1,0 +1,415 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import numpy as np
+import pytest
+
+from core.tests.runners.workers.fake_worker import eventually, on_loop, tensor, worker_of
+from tritonpy.errors import Cancelled, Code
+from tritonpy.ipc import Kind
+from tritonpy.testing.parse import model_config
+from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy.testing.toy_model import ToyModel, toy_models
+from tritonpy.types import InferRequest, InferResponse, SequenceInfo
+
+FINAL, EMPTY = 1, 2
+FAILED = "Model {0} - Error when running inference: {1}"
+
+
+class Recorder(ToyEngine):
+    """Keeps the requests that come; answers when `answer` is called, or never."""
+
+    def __init__(self):
+        super().__init__()
+        self.requests = []
+
+    def infer(self, request):
+        self.requests.append(request)
+        request.owner = self
+
+    def answer(self, requests, responses):
+        for request, response in zip(requests, responses, strict=True):
+            request.answered = response.final
+            request.sink.put(request, response)
+
+    def cancel(self, request):
+        request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
+
+
+def floats(*values):
+    return tensor(np.array(values, np.float32))
+
+
+@on_loop
+async def test_a_call_is_answered_with_the_outputs_of_the_model():
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            for number, value in enumerate([1.5, 2.5]):
+                worker.call(number, [floats(value)], model="identity")
+            for number, value in enumerate([1.5, 2.5]):
+                (words, (outputs,), said) = await worker.answer()
+                assert (words, outputs["OUT"].tolist(), said) == ((number, FINAL), [value], {})
+
+
+@on_loop
+async def test_large_tensors_and_strings_go_both_ways():
+    large = np.arange(100_000, dtype=np.float32)
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            worker.call(1, [tensor(large)], model="identity")
+            _, (outputs,), _ = await worker.answer()
+            assert np.array_equal(outputs["OUT"], large)
+            worker.call(2, [tensor(np.array([b"one", b"", "zwölf".encode()], object))], model="text")
+            _, (outputs,), _ = await worker.answer()
+            assert outputs["OUT"].tolist() == [b"one", b"", "zwölf".encode()]
+
+
+@on_loop
+async def test_everything_that_a_call_says_reaches_the_model():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        parent = InferRequest(
+            "caller", {}, None, principal="somebody", headers={"h": "1"}, deadline_ns=5, trace="context"
+        )
+        worker.execute(parent)
+        worker.call(
+            9, [floats(1), tensor(np.int32([2]), "OTHER")], (1, 1), wants=("OUT", "MORE"), model="identity", version=1, id="abc",
+            parameters={"a": 1, "b": "x", "c": True, "d": 0.5}, sequence=[7, True, False], timeout_us=11, priority=2,
+            decoupled=True, trace=True,
+        )  # fmt: skip
+        await eventually(lambda: engine.requests)
+    (call,) = engine.requests
+    assert (call.model_name, call.model_version, call.id, call.timeout_us, call.priority) == (
+        "identity",
+        1,
+        "abc",
+        11,
+        2,
+    )
+    assert {name: each.numpy().tolist() for name, each in call.inputs.items()} == {"IN": [1.0], "OTHER": [2]}
+    assert list(call.outputs) == ["OUT", "MORE"]
+    assert dict(call.parameters) == {"a": 1, "b": "x", "c": True, "d": 0.5}
+    assert call.sequence == SequenceInfo(7, start=True)
+    assert call.accepts_decoupled
+    assert call.parent is parent
+    assert (call.principal, call.headers, call.deadline_ns, call.trace) == ("somebody", {"h": "1"}, 5, "context")
+
+
+@on_loop
+async def test_what_a_call_does_not_say_is_left_at_its_default():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.execute(InferRequest("caller", {}, None, trace="context"))
+        worker.call(9, [floats(1)], (1, 1), model="identity", sequence=[0, True, True])
+        await eventually(lambda: engine.requests)
+    (call,) = engine.requests
+    plain = InferRequest("identity", {}, None)
+    for field in (
+        "model_version",
+        "id",
+        "outputs",
+        "parameters",
+        "priority",
+        "timeout_us",
+        "sequence",
+        "accepts_decoupled",
+        "trace",
+    ):
+        assert getattr(call, field) == getattr(plain, field), field
+
+
+@on_loop
+async def test_who_calls_is_the_request_of_an_execution_that_has_one():
+    engine = Recorder()
+    alone, first, second, over = (InferRequest("caller", {}, None) for _ in range(4))
+    async with worker_of(engine) as worker:
+        worker.execute(alone)
+        worker.execute(first, second)
+        worker.execute(over)
+        worker.done(3)
+        for number, words in enumerate([(1, 0), (2, 0), (2, 3), (0, 0), (0, 3), (3, 0)]):
+            worker.call(number, [floats(1)], words, model="identity")
+        await eventually(lambda: len(engine.requests) == 6)
+    assert [call.parent for call in engine.requests] == [alone, None, second, None, second, None]
+
+
+@on_loop
+async def test_a_stream_arrives_in_order_and_ends_with_an_empty_answer():
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            worker.call(1, [tensor(np.int32([3]))], model="repeat", decoupled=True)
+            answers = [await worker.answer() for _ in range(4)]
+    assert [words for words, _, _ in answers] == [(1, 0), (1, 0), (1, 0), (1, FINAL | EMPTY)]
+    assert [[row["OUT"].tolist() for row in rows] for _, rows, _ in answers] == [[[0]], [[1]], [[2]], []]
+
+
+@on_loop
+async def test_a_stream_from_a_model_that_answers_once_has_one_answer_which_is_final():
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            worker.call(1, [floats(4)], model="identity", decoupled=True)
+            words, (outputs,), _ = await worker.answer()
+            assert (words, outputs["OUT"].tolist()) == ((1, FINAL), [4.0])
+
+
+@on_loop
+async def test_a_model_that_answers_any_number_of_times_refuses_who_takes_one_answer():
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            worker.call(1, [tensor(np.int32([3]))], model="repeat")
+            text = (
+                "Model repeat is using the decoupled. The current BLS request call doesn't support models using the decoupled "
+                "transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'"
+            )
+            assert await worker.answer() == ((1, FINAL), [], {"error": [Code.INTERNAL, FAILED.format("repeat", text)]})
+
+
+@pytest.mark.parametrize("said", [{"model": "nobody"}, {"model": "identity", "version": 7}, {"model": "unloaded"}])
+@on_loop
+async def test_a_model_that_does_not_serve_is_not_ready(said):
+    models = [*toy_models(), ToyModel(model_config('name: "unloaded"'), lambda _: [])]
+    with ToyEngine(models) as engine:
+        engine.unload_model("unloaded")
+        async with worker_of(engine) as worker:
+            worker.call(1, [floats(1)], **said)
+            text = f"Failed for execute the inference request. Model '{said['model']}' is not ready."
+            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format(said["model"], text)]})
+
+
+@on_loop
+async def test_what_the_model_refuses_is_said_in_its_words():
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            worker.call(1, [tensor(np.float32([1]), "WRONG")], model="identity")
+            text = "expected the inputs ['IN'], got ['WRONG']"
+            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format("identity", text)]})
+
+
+@on_loop
+async def test_an_input_that_is_given_twice_is_refused():
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            worker.call(1, [floats(1), floats(1)], model="identity", id="abc")
+            text = "[request id: abc] input 'IN' already exists in request"
+            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format("identity", text)]})
+
+
+@on_loop
+async def test_what_the_model_raises_is_the_answer_with_its_code():
+    with ToyEngine() as engine:
+        async with worker_of(engine) as worker:
+            worker.call(1, [floats(1)], model="failing")
+            assert await worker.answer() == ((1, FINAL), [], {"error": [1, "this model always fails"]})
+
+
+@on_loop
+async def test_an_engine_that_fails_unexpectedly_fails_the_call_alone(caplog):
+    class Broken(ToyEngine):
+        def infer(self, request):
+            raise ZeroDivisionError("secret")
+
+    async with worker_of(Broken()) as worker:
+        worker.call(1, [floats(1)], model="identity")
+        _, _, said = await worker.answer()
+        assert "unexpected error in the server, see incident" in said["error"][1]
+        assert "secret" not in said["error"][1]
+        worker.call(1, [floats(1)], model="identity")
+        await worker.answer()
+    assert "ZeroDivisionError" in caplog.text
+
+
+@on_loop
+async def test_parameters_of_an_answer_reach_the_caller():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], model="identity")
+        await eventually(lambda: engine.requests)
+        engine.requests[0].respond(InferResponse([floats(2)], parameters={"p": 1, "q": "x"}))
+        assert (await worker.answer())[2] == {"parameters": {"p": 1, "q": "x"}}
+
+
+@on_loop
+async def test_a_call_that_is_cancelled_is_answered_as_cancelled():
+    with ToyEngine() as engine, engine.hold():
+        async with worker_of(engine) as worker:
+            worker.call(1, [floats(1)], model="identity")
+            worker.call(2, [floats(1)], model="identity")
+            await asyncio.to_thread(engine.wait_for_open, 2)
+            worker.send(Kind.CALL_CANCEL, [2])
+            assert await worker.answer() == ((2, FINAL), [], {"error": [Code.CANCELLED, "the request was cancelled"]})
+            worker.send(Kind.CALL_CANCEL, [2])  # it may cross the answer
+            assert [each.tag for each in engine.wait_for_open(1)] == [1]
+
+
+@on_loop
+async def test_the_end_of_a_request_ends_what_it_called():
+    engine = Recorder()
+    one, other = InferRequest("caller", {}, None), InferRequest("caller", {}, None)
+    async with worker_of(engine) as worker:
+        worker.execute(one, other)
+        for number, request in enumerate([1, 2, 1]):
+            worker.call(number, [floats(1)], (1, request), model="identity")
+        await eventually(lambda: len(engine.requests) == 3)
+        one.cancelled = True
+        worker.conversation.cancelled(one)
+        assert [call.cancelled for call in engine.requests] == [True, False, True]
+        worker.call(3, [floats(1)], (1, 1), model="identity")
+        await eventually(lambda: len(engine.requests) == 4)
+        assert engine.requests[3].cancelled, "called for a request that had been cancelled"
+
+
+@on_loop
+async def test_the_end_of_a_worker_ends_its_calls_and_their_answers_are_nobodys():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        for number in range(3):
+            worker.call(number, [floats(1)], model="identity")
+        await eventually(lambda: len(engine.requests) == 3)
+    assert all(call.cancelled for call in engine.requests)
+    await asyncio.sleep(0)
+
+
+@on_loop
+async def test_inputs_in_shared_memory_are_borrowed_until_the_answer():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [tensor(np.zeros(100_000, np.float32))], model="identity")
+        await eventually(lambda: engine.requests)
+        assert worker.endpoint._lender._lent
+        engine.requests.pop().respond(InferResponse(()))
+        await worker.answer()
+        gc.collect()
+        worker.call(2, [floats(1)], model="identity")
+        await eventually(lambda: engine.requests)
+        engine.requests[0].respond(InferResponse(()))
+        await worker.answer()
+        assert not worker.endpoint._lender._lent
+
+
+@on_loop
+async def test_producers_pause_while_the_worker_does_not_read():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], model="repeat", decoupled=True)
+        await eventually(lambda: engine.requests)
+        (call,) = engine.requests
+        sent = 0
+        while call.sink.ready(call):
+            call.respond(InferResponse([floats(*[0.0] * 4000)], final=False))
+            sent += 1
+            await asyncio.sleep(0)
+        assert 64 <= sent < 10_000
+        for _ in range(sent):
+            await worker.answer()
+        assert call.sink.ready(call)
+
+
+@on_loop
+async def test_producers_pause_while_the_loop_is_busy():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], model="repeat", decoupled=True)
+        await eventually(lambda: engine.requests)
+        (call,) = engine.requests
+        sent = 0
+        while call.sink.ready(call):
+            call.respond(InferResponse([floats(1)], final=False))
+            sent += 1
+        assert sent == 64
+
+
+@on_loop
+async def test_outputs_that_find_no_shared_memory_fail_the_call(monkeypatch):
+    def refuse(*_arguments):
+        raise OSError("too many open files")
+
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], model="repeat", decoupled=True)
+        await eventually(lambda: engine.requests)
+        (call,) = engine.requests
+        monkeypatch.setattr("tritonpy.ipc.memory_file.create", refuse)
+        call.respond(InferResponse([tensor(np.zeros(100_000, np.float32))], final=False))
+        text = "no shared memory for the outputs of model 'repeat': too many open files"
+        assert await worker.answer() == ((1, FINAL), [], {"error": [1, text]})
+        assert call.cancelled
+
+
+@on_loop
+async def test_a_call_that_would_never_be_answered_is_refused_and_leaves_no_trace():
+    engine = Recorder()
+    engine._models["caller"] = ToyModel(
+        model_config('name: "caller" instance_group { count: 1 kind: KIND_CPU }'), lambda _: []
+    )
+    async with worker_of(engine) as worker:
+        worker.model.config = engine.model_config("caller")
+        worker.execute(InferRequest("caller", {}, None))
+        worker.call(1, [floats(1)], (1, 1), model="caller")
+        _, _, said = await worker.answer()
+        assert said["error"][1].startswith(
+            FAILED.format("caller", "the call would wait for ever: instance 'caller_0_0' waits for model 'caller'")
+        )
+        assert engine.requests == []
+        worker.call(2, [floats(1)], (0, 1), model="caller")  # nobody's instance waits
+        await eventually(lambda: engine.requests)
+
+
+@on_loop
+async def test_a_worker_whose_executions_call_gets_no_execution_ahead():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.execute(InferRequest("caller", {}, None))
+        worker.call(1, [floats(1)], (0, 1), model="identity")
+        await eventually(lambda: engine.requests)
+        assert not worker.executions.calls
+        worker.call(2, [floats(1)], (1, 1), model="identity")
+        await eventually(lambda: len(engine.requests) == 2)
+        assert worker.executions.calls
+
+
+BROKEN_CALLS = {
+    "an execution that never was": ((5, 0), {"model": "identity"}),
+    "a request that never was": ((0, 5), {"model": "identity"}),
+    "no model": ((0, 0), {}),
+    "a model that is no text": ((0, 0), {"model": 5}),
+    "a parameter that is no parameter": ((0, 0), {"model": "identity", "parameters": {"a": []}}),
+    "a sequence without flags": ((0, 0), {"model": "identity", "sequence": [5]}),
+    "a time-out below zero": ((0, 0), {"model": "identity", "timeout_us": -1}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_CALLS)
+@on_loop
+async def test_a_call_without_sense_ends_the_worker(name):
+    words, said = BROKEN_CALLS[name]
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], words, **said)
+        assert "it broke the worker protocol" in await worker.until_broken()
+    assert engine.requests == []
+
+
+@on_loop
+async def test_a_number_that_is_used_twice_ends_the_worker():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], model="identity")
+        worker.call(1, [floats(1)], model="identity")
+        assert "call 1 is open and was made again" in await worker.until_broken()
+
+
+@pytest.mark.parametrize("rows", [[], [[floats(1)]] * 2])
+@on_loop
+async def test_a_call_has_one_row(rows):
+    async with worker_of(Recorder()) as worker:
+        worker.send(Kind.CALL, [1, 0, 0], rows=rows, extras={"model": "identity"})
+        assert f"a call has {len(rows)} rows of tensors" in await worker.until_broken()
+
+
+@on_loop
+async def test_cancelling_what_was_never_called_ends_the_worker():
+    async with worker_of(Recorder()) as worker:
+        worker.send(Kind.CALL_CANCEL, [0])
+        assert "call 0 was cancelled and never made" in await worker.until_broken()

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+import logging
+import re
+
+import pytest
+
+from core.tests.runners.workers.fake_worker import model_context
+from tritonpy.api.backend import InstanceContext
+from tritonpy.logs import LogSettings, ServerLogHandler, configure_logging
+from tritonpy.runners.workers.model_log import LineSaid, ModelLog
+from tritonpy.testing.toy_engine import ToyEngine
+
+
+@pytest.fixture
+def model_log():
+    root, logger = logging.getLogger(), logging.getLogger("tritonpy")
+    yield ModelLog(model_context(ToyEngine([])), InstanceContext("caller_0_1", "CPU", 0, 1))
+    for handler in [each for each in root.handlers if isinstance(each, ServerLogHandler)]:
+        root.removeHandler(handler)
+        handler.close()
+    logger.setLevel(logging.NOTSET)
+
+
+def test_a_line_of_text_shows_the_model_and_the_requests(model_log, capsys):
+    configure_logging(LogSettings())
+    model_log.write(LineSaid("WARNING", "100 % sure", ["7", "", "8"], "model.py", 12))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r'W\S+ \S+ \d+ model\.py:12\] "\[model: caller\] \[request id: 7, 8\] 100 % sure"', line)
+
+
+def test_a_line_that_does_not_say_where_it_is_from_shows_its_instance(model_log, capsys):
+    configure_logging(LogSettings())
+    model_log.write(LineSaid("ERROR", "text"))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith('caller_0_1:0] "[model: caller] text"')
+
+
+def test_a_json_line_has_model_version_instance_and_request(model_log, capsys):
+    configure_logging(LogSettings(format="json"))
+    model_log.write(LineSaid("INFO", "text", ["7"]))
+    line = json.loads(capsys.readouterr().err)
+    assert {**line, "time": ""} == {
+        "time": "",
+        "level": "INFO",
+        "logger": "tritonpy.model",
+        "message": "text",
+        "model": "caller",
+        "version": 1,
+        "instance": "caller_0_1",
+        "request_id": "7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        (LogSettings(), ["INFO", "WARNING", "ERROR"]),
+        (LogSettings(verbose=1), ["VERBOSE", "INFO", "WARNING", "ERROR"]),
+        (LogSettings(info=False, error=False), ["WARNING"]),
+    ],
+)
+def test_the_servers_settings_decide_what_is_kept(model_log, capsys, settings, kept):
+    configure_logging(settings)
+    for level in ("VERBOSE", "INFO", "WARNING", "ERROR"):
+        model_log.write(LineSaid(level, f"<{level}>"))
+    assert re.findall("<(.*)>", capsys.readouterr().err) == kept

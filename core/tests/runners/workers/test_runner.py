@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from core.tests.runners.workers.fake_worker import eventually, on_loop
+from core.tests.runners.workers.scripted_worker import FINAL
+from core.tests.runners.workers.worker_model import worker_model
+from core.tests.toys.limiter import ResourceLimiter
+from tritonpy.errors import Code, Internal, InvalidArgument
+from tritonpy.ipc import Kind
+from tritonpy.runners.rings import Rings
+from tritonpy.runners.workers.runner import WorkerRunner
+
+
+def test_workers_need_the_loop_of_a_started_server():
+    class Named:
+        name = "m"
+
+    with pytest.raises(Internal, match="model 'm' runs in worker processes, which need the event loop"):
+        WorkerRunner(Named, None, None, None, Rings(), None, None, None, False)
+
+
+@on_loop
+async def test_every_instance_has_a_worker_of_its_own_and_all_start_at_once():
+    async with worker_model(instances=3) as model:
+        loading = asyncio.ensure_future(model.load())
+        workers = [await model.launcher.next() for _ in range(3)]
+        assert sorted(worker.name for worker in workers) == ["m_0_0", "m_0_1", "m_0_2"]
+        for worker in workers:
+            assert not loading.done()
+            await worker.started()
+        await loading
+        assert model.runner.alive()
+
+
+@on_loop
+async def test_one_worker_that_cannot_run_the_model_fails_the_load_and_the_others_are_stopped():
+    limiter = ResourceLimiter({})
+    async with worker_model(instances=2, limiter=limiter) as model:
+        loading = asyncio.ensure_future(model.load())
+        good, bad = await model.launcher.next(), await model.launcher.next()
+        await good.started()
+        await bad.failed("not on this device", Code.INVALID_ARG)
+        with pytest.raises(InvalidArgument, match="not on this device"):
+            await loading
+        assert len(limiter.needs) == 2
+        unloading = model.unload()
+        await good.stop()
+        await unloading
+        assert (good.killed, bad.killed, limiter.needs) == (False, False, {})
+
+
+@on_loop
+async def test_what_the_limiter_refuses_starts_no_worker():
+    class Strict(ResourceLimiter):
+        def register(self, instance, device, group):
+            if self.needs:
+                raise InvalidArgument("only one may register")
+            super().register(instance, device, group)
+
+    limiter = Strict({})
+    async with worker_model(instances=2, limiter=limiter) as model:
+        with pytest.raises(InvalidArgument, match="only one may register"):
+            await model.load()
+        await model.unload()
+        assert (model.launcher.workers, limiter.needs) == ([], {})
+
+
+@on_loop
+async def test_a_worker_that_says_how_much_it_holds_gets_no_more_until_it_answered():
+    async with worker_model(decoupled=True) as model:
+        (worker,) = await model.start(max_open=2)
+        requests = [model.ask(number, accepts_decoupled=True) for number in range(3)]
+        given = []
+        for _ in range(2):
+            given.append(await worker.one())
+            worker.say([], [given[-1]])
+        await eventually(lambda: not model.runner._instances[0].worker.executions.running)
+        assert model.model.waiting == 1
+        worker.say([(given[1].numbers[0], FINAL, [])], parameters={"0": {"second": True}})
+        third = await worker.one()
+        worker.say([(given[0].numbers[0], FINAL, []), (third.numbers[0], FINAL, [])], [third])
+        answers = await model.answers(*requests)
+        assert [answer.parameters.get("second", False) for answer in answers] == [False, True, False]
+
+
+@on_loop
+async def test_a_model_whose_workers_have_no_check_of_their_own_is_ready_while_all_live():
+    async with worker_model(instances=2) as model:
+        one, _ = await model.start()
+        assert await asyncio.to_thread(model.runner.is_ready)
+        one.exit(1)
+        again = await model.launcher.next()
+        assert not model.runner.alive()
+        assert not await asyncio.to_thread(model.runner.is_ready)
+        await again.started()
+        await eventually(model.runner.alive)
+        assert await asyncio.to_thread(model.runner.is_ready)
+
+
+@pytest.mark.parametrize(("answers", "ready"), [((True, True), True), ((True, False), False)])
+def test_a_model_with_checks_is_ready_when_every_worker_says_so(answers, ready):
+    @on_loop
+    async def test():
+        async with worker_model(instances=2) as model:
+            workers = await model.start(asks_ready=True)
+            asking = asyncio.ensure_future(asyncio.to_thread(model.runner.is_ready))
+            for worker, answer in zip(workers, answers, strict=True):
+                question = await worker.receive(Kind.ASK)
+                worker.send(Kind.REPLY, question.words, extras={"value": answer})
+            assert await asking is ready
+
+    test()
+
+
+@on_loop
+async def test_a_cancellation_goes_to_the_worker_that_has_the_request():
+    async with worker_model(instances=2) as model:
+        one, two = await model.start()
+        first, second = model.ask(1), model.ask(2)
+        given = [await one.one(), await two.one()]
+        second.cancel()
+        assert list((await two.receive(Kind.CANCEL)).words) == given[1].numbers
+        one.echo(given[0])
+        two.echo(given[1])
+        await model.values(first, second)
+        assert one.frames == []
+
+
+@on_loop
+async def test_a_request_that_is_answered_is_not_cancelled_at_a_worker():
+    async with worker_model() as model:
+        (worker,) = await model.start()
+        request = model.ask(1)
+        worker.echo(await worker.one())
+        await model.values(request)
+        model.runner.cancelled(request)
+        other = model.ask(2)
+        worker.echo(await worker.one())  # no CANCEL came before it
+        await model.values(other)
+
+
+@on_loop
+async def test_a_worker_that_fails_to_stop_holds_nobody_up(caplog):
+    async with worker_model(instances=2) as model:
+        one, two = await model.start()
+        instance = model.runner._instances[0]
+
+        async def refuse():
+            one.kill()
+            raise RuntimeError("will not stop")
+
+        instance.worker.stop = refuse
+        unloading = model.unload()
+        await two.stop()
+        await unloading
+    assert "a worker failed to stop: will not stop" in caplog.text
+
+
+def test_what_a_model_shares_is_freed_after_its_last_worker():
+    @on_loop
+    async def test():
+        async with worker_model() as model:
+            (worker,) = await model.start()
+            model.context.shared = "weights"
+            unloading = model.unload()
+            await worker.receive(Kind.STOP)
+            assert (model.unloaded, model.launcher.closed) == ([], 0)
+            worker.exit(0)
+            await unloading
+            assert (model.unloaded, model.launcher.closed, model.context.shared) == (["weights"], 1, None)
+            model.unloaded[:] = [None]
+
+    test()

@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import asynccontextmanager
+
+import pytest
+
+from core.tests.runners.workers.fake_worker import eventually, model_context, neighbours_of, nothing_more, on_loop
+from core.tests.runners.workers.scripted_worker import ScriptedLauncher
+from core.tests.runners.workers.worker_model import nothing_left
+from tritonpy.api.backend import InstanceContext
+from tritonpy.errors import Code, Internal, InvalidArgument
+from tritonpy.ipc import Kind
+from tritonpy.runners.workers import worker as worker_module
+from tritonpy.runners.workers.worker import Worker
+from tritonpy.testing.toy_engine import ToyEngine
+
+UNHEALTHY = "Stub process 'm_0_0' is not healthy: {}."
+
+
+class One:
+    """A worker, its launcher, and what it told."""
+
+    def __init__(self, engine: ToyEngine) -> None:
+        self.launcher = ScriptedLauncher()
+        self.context = InstanceContext("m_0_0", "CPU", 0, 0)
+        self.ended = []
+        loop = asyncio.get_running_loop()
+        self.worker = Worker(
+            model_context(engine),
+            self.context,
+            self.launcher,
+            neighbours_of(engine),
+            loop,
+            lambda _: None,
+            self.ended.append,
+            nothing_more,
+        )
+
+    def start(self):
+        """Begin to start it; return the task, and let the test play the process."""
+        return asyncio.ensure_future(self.worker.start())
+
+    async def started(self, **said):
+        """Start it, and return the process's end."""
+        starting = self.start()
+        process = await self.launcher.next()
+        await process.started(**said)
+        await starting
+        return process
+
+
+@asynccontextmanager
+async def one():
+    with ToyEngine() as engine:
+        async with nothing_left():
+            worker = One(engine)
+            try:
+                yield worker
+            finally:
+                for process in worker.launcher.workers:
+                    process.kill()
+                if worker.worker._ending is not None:
+                    await worker.worker._ending
+
+
+@on_loop
+async def test_a_worker_is_started_with_what_the_launcher_says_and_tells_what_the_server_should_know():
+    async with one() as it:
+        starting = it.start()
+        process = await it.launcher.next()
+        said = await process.started(max_open=7, asks_ready=True)
+        await starting
+        assert said == {"version": 1, "kind": "scripted", "instance": "m_0_0"}
+        assert (it.context.max_open, it.worker.asks_ready) == (7, True)
+        process.exit(0)
+        await eventually(lambda: it.ended)
+
+
+@on_loop
+async def test_what_a_worker_says_it_failed_of_is_the_error():
+    async with one() as it:
+        starting = it.start()
+        process = await it.launcher.next()
+        await process.failed("model.py has no class", Code.INVALID_ARG)
+        with pytest.raises(InvalidArgument) as failed:
+            await starting
+        assert failed.value.message == "model.py has no class"
+        assert (it.ended, process.killed) == ([], False)
+
+
+@on_loop
+async def test_a_worker_that_failed_and_does_not_end_is_killed(monkeypatch):
+    monkeypatch.setattr(worker_module, "_REAP_S", 0.001)
+    async with one() as it:
+        starting = it.start()
+        process = await it.launcher.next()
+        await process.receive(Kind.START)
+        process.send(Kind.FAILED, extras={"message": "no", "code": 1})
+        with pytest.raises(Internal, match=r"^no$"):
+            await starting
+        assert process.killed
+
+
+@on_loop
+async def test_a_worker_that_dies_in_silence_fails_the_start_with_its_last_output():
+    async with one() as it:
+        starting = it.start()
+        process = await it.launcher.next()
+        await process.receive(Kind.START)
+        process.print("".join(f"line {number}\n" for number in range(30)) + "the last words")
+        process.exit(-11)
+        with pytest.raises(Internal) as failed:
+            await starting
+        lines = failed.value.message.splitlines()
+        assert lines[:2] == [UNHEALTHY.format("it was killed by signal 11 (SIGSEGV)"), "Its last output:"]
+        assert lines[2:] == [f"line {number}" for number in range(11, 30)] + ["the last words"]
+        assert it.ended == []
+
+
+@on_loop
+async def test_a_worker_that_dies_before_it_reads_anything_fails_the_start():
+    async with one() as it:
+        starting = it.start()
+        (await it.launcher.next()).exit(127)
+        with pytest.raises(Internal) as failed:
+            await starting
+        assert failed.value.message == UNHEALTHY.format("it exited with status 127")
+
+
+@pytest.mark.parametrize("error", [OSError("no such interpreter"), Internal("cannot be started")])
+def test_a_launcher_that_raises_fails_the_start(error):
+    @on_loop
+    async def test():
+        async with one() as it:
+
+            def refuse(_instance):
+                raise error
+
+            it.launcher.before_launch = refuse
+            with pytest.raises(type(error), match=str(error)):
+                await it.worker.start()
+            assert it.launcher.workers == []
+
+    test()
+
+
+@on_loop
+async def test_a_start_message_that_cannot_be_made_ends_the_process_without_a_wait(monkeypatch):
+    monkeypatch.setattr(worker_module, "_REAP_S", 3600)
+    async with one() as it:
+
+        def refuse(_instance):
+            raise Internal("there is nothing to say")
+
+        it.launcher.before_start = refuse
+        with pytest.raises(Internal, match="there is nothing to say"):
+            await it.worker.start()
+        assert [process.killed for process in it.launcher.workers] == [True]
+        assert it.ended == []
+
+
+@on_loop
+async def test_a_start_that_is_cancelled_ends_the_process_without_a_wait(monkeypatch):
+    monkeypatch.setattr(worker_module, "_REAP_S", 3600)
+    async with one() as it:
+        starting = it.start()
+        process = await it.launcher.next()
+        await process.receive(Kind.START)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert process.killed
+        assert it.ended == []
+
+
+@on_loop
+async def test_a_start_that_is_cancelled_while_the_process_is_launched_ends_the_process():
+    async with one() as it:
+        go, launching = threading.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wait(_instance):
+            loop.call_soon_threadsafe(launching.set)
+            go.wait(10)
+
+        it.launcher.before_launch = wait
+        starting = it.start()
+        await launching.wait()
+        starting.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert [process.killed for process in it.launcher.workers] == [True]
+
+
+@on_loop
+async def test_a_start_that_is_cancelled_while_the_launch_fails_is_cancelled():
+    async with one() as it:
+        go, launching = threading.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def fail(_instance):
+            loop.call_soon_threadsafe(launching.set)
+            go.wait(10)
+            raise OSError("no such interpreter")
+
+        it.launcher.before_launch = fail
+        starting = it.start()
+        await launching.wait()
+        starting.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+
+@on_loop
+async def test_the_end_of_a_running_worker_is_told_once_with_its_reason():
+    async with one() as it:
+        process = await it.started()
+        assert not it.worker.ending
+        process.exit(-9)
+        await eventually(lambda: it.ended)
+        assert it.worker.ending
+        assert [error.message for error in it.ended] == [
+            UNHEALTHY.format("it was killed by signal 9 (SIGKILL): by somebody, or by the system for want of memory")
+        ]
+
+
+@on_loop
+async def test_a_worker_that_hangs_up_and_lives_on_is_killed(monkeypatch):
+    monkeypatch.setattr(worker_module, "_REAP_S", 0.001)
+    async with one() as it:
+        process = await it.started()
+        process.hang_up()
+        await eventually(lambda: it.ended)
+        assert process.killed
+
+
+@on_loop
+async def test_the_reason_for_which_the_server_killed_it_is_what_is_told():
+    async with one() as it:
+        await it.started()
+        it.worker.kill("it was too slow")
+        await eventually(lambda: it.ended)
+        assert it.ended[0].message == UNHEALTHY.format("it was too slow")
+
+
+def garbage_of(process, kind):
+    if kind == "no frame":
+        process.send_bytes(b"\xff" * 64)
+    elif kind == "unknown kind":
+        process.send(200)
+    elif kind == "what only a server says":
+        process.send(Kind.EXECUTE, [0, 0, 0])
+    elif kind == "an execution that never was":
+        process.send(Kind.ANSWERS, [1, 5, 1, 2, 0], rows=[])
+    elif kind == "answers that are cut short":
+        process.send(Kind.ANSWERS, [1])
+    elif kind == "more answers than rows":
+        process.send(Kind.ANSWERS, [0, 1, 0, 2**40, 1], rows=[])
+    elif kind == "errors that are no mapping":
+        process.send(Kind.ANSWERS, [0, 0], rows=[], extras={"states": 7})
+    elif kind == "an end that nobody asked for":
+        process.send(Kind.STOPPED)
+    elif kind == "a failure without words":
+        process.send(Kind.FAILED)
+    elif kind == "a telling without words":
+        process.send(Kind.TELL)
+    else:
+        process.send(Kind.ASK, [])
+
+
+GARBAGE = [
+    "no frame",
+    "unknown kind",
+    "what only a server says",
+    "an execution that never was",
+    "answers that are cut short",
+    "more answers than rows",
+    "errors that are no mapping",
+    "an end that nobody asked for",
+    "a failure without words",
+    "a telling without words",
+    "a question without a number",
+]
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("when", ["before it is started", "while it runs"])
+def test_a_worker_that_talks_nonsense_is_ended(kind, when, monkeypatch, caplog):
+    monkeypatch.setattr(worker_module, "_REAP_S", 0.001)
+
+    @on_loop
+    async def test():
+        async with one() as it:
+            if when == "while it runs":
+                garbage_of(await it.started(), kind)
+                await eventually(lambda: it.ended)
+                (error,) = it.ended
+            else:
+                starting = it.start()
+                process = await it.launcher.next()
+                await process.receive(Kind.START)
+                garbage_of(process, kind)
+                with pytest.raises(Internal) as failed:
+                    await starting
+                error = failed.value
+            assert error.message.startswith(UNHEALTHY.format("it broke the worker protocol: ")[:-1])
+            assert it.launcher.workers[0].killed
+
+    caplog.set_level(logging.CRITICAL)
+    test()
+
+
+@on_loop
+async def test_a_stopped_worker_ends_by_itself_and_nobody_is_told_of_a_death():
+    async with one() as it:
+        process = await it.started()
+        stopping = asyncio.ensure_future(it.worker.stop())
+        await process.stop()
+        await stopping
+        assert (it.ended, process.killed) == ([], False)
+
+
+@on_loop
+async def test_a_worker_that_dies_of_its_own_clean_up_is_stopped_too():
+    async with one() as it:
+        process = await it.started()
+        stopping = asyncio.ensure_future(it.worker.stop())
+        await process.receive(Kind.STOP)
+        process.exit(-11)
+        await stopping
+        assert it.ended == []
+
+
+@on_loop
+async def test_a_worker_that_is_dead_can_be_stopped():
+    async with one() as it:
+        process = await it.started()
+        process.exit(1)
+        await eventually(lambda: it.ended)
+        await it.worker.stop()
+
+
+@on_loop
+async def test_a_worker_that_does_not_finish_is_killed(monkeypatch, caplog):
+    monkeypatch.setattr(worker_module, "FINALIZE_LIMIT_S", 0.001)
+    async with one() as it:
+        process = await it.started()
+        await it.worker.stop()
+        assert (it.ended, process.killed) == ([], True)
+    assert "m_0_0 did not finish in 0.001 s and is killed" in caplog.text
+
+
+@on_loop
+async def test_what_it_prints_is_logged_with_the_model_and_the_instance(caplog):
+    caplog.set_level(logging.INFO, "tritonpy.worker")
+    async with one() as it:
+        process = await it.started()
+        process.print("hello\n")
+        await eventually(lambda: "hello" in caplog.text)
+        (record,) = [record for record in caplog.records if record.message == "hello"]
+        assert (record.model, record.version, record.instance) == ("caller", 1, "m_0_0")
+        process.exit(0)
+        await eventually(lambda: it.ended)
+
+
+@on_loop
+async def test_a_worker_with_a_readiness_check_of_its_own_is_asked_and_others_are_ready():
+    async with one() as it:
+        process = await it.started(asks_ready=True)
+        for answer in (False, True):
+            asking = asyncio.ensure_future(it.worker.is_ready())
+            question = await process.receive(Kind.ASK)
+            assert question.extras["verb"] == "is_ready"
+            process.send(Kind.REPLY, question.words, extras={"value": answer})
+            assert await asking is answer
+        it.worker.asks_ready = False
+        assert await it.worker.is_ready()
+        process.exit(0)
+        await eventually(lambda: it.ended)
+
+
+@on_loop
+async def test_a_worker_that_dies_over_a_question_answers_it_with_its_death():
+    async with one() as it:
+        process = await it.started(asks_ready=True)
+        asking = asyncio.ensure_future(it.worker.is_ready())
+        await process.receive(Kind.ASK)
+        process.exit(4)
+        with pytest.raises(Internal, match="it exited with status 4"):
+            await asking

@@ -1,0 +1,21 @@
+"""Metrics that models make themselves: one registry for the server, shared by all of its models."""
+
+from __future__ import annotations
+
+from tritonpy.custom_metrics.handles import Metric, MetricFamily, ModelMetrics
+from tritonpy.custom_metrics.kind import MetricKind
+from tritonpy.custom_metrics.names import SERVER_METRICS
+from tritonpy.custom_metrics.registry import CustomMetrics
+from tritonpy.custom_metrics.snapshot import FamilySnapshot, HistogramSnapshot, MetricSnapshot
+
+__all__ = [
+    "SERVER_METRICS",
+    "CustomMetrics",
+    "FamilySnapshot",
+    "HistogramSnapshot",
+    "Metric",
+    "MetricFamily",
+    "MetricKind",
+    "MetricSnapshot",
+    "ModelMetrics",
+]

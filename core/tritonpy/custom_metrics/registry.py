@@ -1,0 +1,63 @@
+"""Every custom metric of a server, by name and labels."""
+
+from __future__ import annotations
+
+import threading
+
+from tritonpy.custom_metrics.cells import Cell
+from tritonpy.custom_metrics.kind import MetricKind
+from tritonpy.custom_metrics.names import check_name
+from tritonpy.custom_metrics.snapshot import FamilySnapshot
+from tritonpy.errors import InvalidArgument
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class SharedFamily:
+    """The metrics of one name; it goes when its last owner does."""
+
+    def __init__(self, name: str, description: str, kind: MetricKind) -> None:
+        self.name = name
+        self.description = description
+        self.kind = kind
+        self.owners = 0
+        self.cells: dict[Labels, Cell] = {}
+
+    def snapshot(self) -> FamilySnapshot:
+        """Return the metrics as plain values."""
+        metrics = [cell.snapshot(dict(labels)) for labels, cell in self.cells.items()]
+        return FamilySnapshot(self.name, self.description, self.kind, metrics)
+
+
+class CustomMetrics:
+    """One object per server. Models reach it through their `ModelMetrics`; `lock` guards all that it holds."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._families: dict[str, SharedFamily] = {}
+
+    def own(self, name: str, description: str, kind: MetricKind) -> SharedFamily:
+        """Return the family of that name, with one owner more; the lock is held by the caller.
+
+        The first owner's description stays. Raises InvalidArgument for a bad name and for a family of another kind, AlreadyExists for
+        one of the server's own metrics.
+        """
+        family = self._families.get(name)
+        if family is None:
+            check_name(name)
+            family = self._families[name] = SharedFamily(name, description, kind)
+        elif family.kind is not kind:
+            raise InvalidArgument("Family name already exists with different type")
+        family.owners += 1
+        return family
+
+    def disown(self, family: SharedFamily) -> None:
+        """Take an owner away; the lock is held by the caller."""
+        family.owners -= 1
+        if family.owners == 0:
+            del self._families[family.name]
+
+    def snapshot(self) -> list[FamilySnapshot]:
+        """Return every family that has a metric, in the order in which they were made."""
+        with self.lock:
+            return [family.snapshot() for family in self._families.values() if family.cells]

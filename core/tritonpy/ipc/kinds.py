@@ -1,0 +1,29 @@
+"""The kinds of frames. `words` and `extras` are what each carries beside tensors."""
+
+from __future__ import annotations
+
+
+class Kind:
+    """Plain numbers: an enum member costs ten times as much to compare.
+
+    Between both ends: RETURN hands parcels back; words: how many are returned, their ids, ids that may be forgotten.
+    """
+
+    RETURN = 0
+    # Server to worker.
+    START = 1  # extras: what to run
+    EXECUTE = 2  # words: see executions; rows: the inputs of the requests
+    CANCEL = 3  # words: numbers of requests
+    CALL_ANSWER = 4  # words: call, flags; rows: at most one, the outputs; extras: error, parameters
+    REPLY = 5  # words: question; extras: value or error
+    STOP = 6  # finish: `finalize`, then STOPPED
+    # Worker to server.
+    STARTED = 16  # extras: what the server should know of the worker
+    FAILED = 17  # extras: why it could not start
+    ANSWERS = 18  # words: see executions; rows: the outputs of the answers
+    CALL = 19  # words: call, execution, request; rows: the inputs; extras: the rest of the request
+    CALL_CANCEL = 20  # words: call
+    TELL = 21  # extras: verb, arguments
+    STOPPED = 22
+    # Either way.
+    ASK = 32  # words: question; extras: verb, arguments; answered by REPLY

@@ -1,0 +1,67 @@
+"""The server, as a backend in a worker process sees it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
+from tritonpy.custom_metrics import FamilySnapshot
+from tritonpy.runners.workers.backend_process.asking import Ask
+from tritonpy.runners.workers.backend_process.calls import Calls
+from tritonpy.types import InferRequest
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+class RemoteEngine(Engine):
+    """`infer` sends and returns, what the server refuses comes back as an answer; the other methods ask and wait."""
+
+    def __init__(self, ask: Ask, calls: Calls) -> None:
+        self._ask = ask
+        self._calls = calls
+
+    def infer(self, request: InferRequest) -> None:
+        self._calls.make(request)
+
+    def server_metadata(self) -> ServerMetadata:
+        return msgspec.convert(self._engine("server_metadata"), ServerMetadata)
+
+    def is_live(self) -> bool:
+        return bool(self._engine("is_live"))
+
+    def is_ready(self) -> bool:
+        return bool(self._engine("is_ready"))
+
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        return bool(self._engine("is_model_ready", name=name, version=version))
+
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        return msgspec.convert(self._engine("model_metadata", name=name, version=version), ModelMetadata)
+
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        return ModelConfig.FromString(base64.b64decode(self._engine("model_config", name=name, version=version)))
+
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        return msgspec.convert(self._engine("statistics", name=name, version=version), list[ModelStatistics])
+
+    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
+        return dict(msgspec.convert(self._engine("gauges"), list[tuple[tuple[str, str], ModelGauges]]))
+
+    def custom_metrics(self) -> Sequence[FamilySnapshot]:
+        return msgspec.convert(self._engine("custom_metrics"), list[FamilySnapshot])
+
+    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
+        return msgspec.convert(self._engine("repository_index", ready=ready), list[ModelIndex])
+
+    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        content = {path: base64.b64encode(data).decode() for path, data in (files or {}).items()}
+        self._engine("load_model", name=name, config=config, files=content)
+
+    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+        self._engine("unload_model", name=name, unload_dependents=unload_dependents)
+
+    def _engine(self, method: str, **arguments: Any) -> Any:
+        return self._ask("engine", method=method, arguments=arguments)

@@ -1,0 +1,104 @@
+"""What a worker process is told to run: the content of its START frame."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.errors import Internal
+from tritonpy.ipc import VERSION
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+class StartModel(msgspec.Struct):
+    """A `ModelContext` as plain values; `config` is the message in base64."""
+
+    name: str
+    version: int
+    config: str
+    directory: str
+    path: str
+    backend_directory: str | None
+    parameters: dict[str, str]
+    output_types: dict[str, str]
+    options: dict[str, Any]
+    default_max_batch_size: int
+
+    @classmethod
+    def of(cls, model: ModelContext) -> StartModel:
+        """Return `model` without what is alive in it."""
+        return cls(
+            model.name,
+            model.version,
+            base64.b64encode(model.config.SerializeToString()).decode(),
+            str(model.directory),
+            str(model.path),
+            None if model.backend_directory is None else str(model.backend_directory),
+            dict(model.parameters),
+            dict(model.output_types),
+            msgspec.to_builtins(model.options),
+            model.default_max_batch_size,
+        )
+
+    def parsed_config(self) -> ModelConfig:
+        """Return the configuration as the message that it was."""
+        return ModelConfig.FromString(base64.b64decode(self.config))
+
+    def backend_folder(self) -> Path | None:
+        """Return the folder of a Python-based backend."""
+        return None if self.backend_directory is None else Path(self.backend_directory)
+
+
+class StartInstance(msgspec.Struct):
+    """An `InstanceContext` as plain values."""
+
+    name: str
+    kind: str
+    device_id: int
+    index: int
+    profiles: tuple[str, ...]
+
+    def context(self) -> InstanceContext:
+        """Return it as the backend sees it."""
+        return InstanceContext(self.name, self.kind, self.device_id, self.index, self.profiles)
+
+
+class Start(msgspec.Struct):
+    """One instance. `backend` is "module:Class", `search` the server's list of places for modules, `log_level` its logging level."""
+
+    version: int
+    kind: str
+    backend: str
+    search: list[str]
+    log_level: int
+    model: StartModel
+    instance: StartInstance
+
+    @classmethod
+    def of(cls, model: ModelContext, backend: str, instance: InstanceContext) -> Start:
+        """Describe an instance of `backend`."""
+        return cls(
+            VERSION,
+            "backend",
+            backend,
+            list(sys.path),
+            model.log.getEffectiveLevel(),
+            StartModel.of(model),
+            StartInstance(instance.name, instance.kind, instance.device_id, instance.index, instance.profiles),
+        )
+
+    @classmethod
+    def read(cls, extras: Mapping[str, Any]) -> Start:
+        """Return what a frame says. Raises Internal for a frame of another version of the server."""
+        if extras.get("version") != VERSION or extras.get("kind") != "backend":
+            raise Internal(
+                f"the server speaks version {extras.get('version')} of the worker protocol, its worker version {VERSION}: "
+                "was tritonpy replaced while it ran?"
+            )
+        return msgspec.convert(extras, cls)

@@ -1,0 +1,66 @@
+"""The methods of the engine for those that ask from another process: values that JSON can carry, both ways."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from tritonpy.api.engine import Engine
+from tritonpy.errors import Unsupported
+from tritonpy.runners.workers.off_loop import on_a_thread
+
+
+class MethodSaid(msgspec.Struct):
+    """Which method of the engine to call, and with what."""
+
+    method: str
+    arguments: dict[str, Any] = {}
+
+
+async def call_method(engine: Engine, said: MethodSaid) -> Any:
+    """Return what `engine` answers; may take as long as a model does to load.
+
+    Raises what the engine raises, and Unsupported for a method that it does not have.
+    """
+    call = _METHODS.get(said.method)
+    if call is None:
+        raise Unsupported(f"the engine has no method '{said.method}' for other processes")
+    return await on_a_thread(lambda: call(engine, **said.arguments))
+
+
+def _config(engine: Engine, name: str, version: int) -> str:
+    return base64.b64encode(engine.model_config(name, version).SerializeToString()).decode()
+
+
+def _load(engine: Engine, name: str, config: str | None, files: Mapping[str, str]) -> None:
+    engine.load_model(name, config, {path: base64.b64decode(data) for path, data in files.items()} or None)
+
+
+def _gauges(engine: Engine) -> Any:
+    return msgspec.to_builtins(list(engine.gauges().items()))
+
+
+def _plain(method: str) -> Callable[..., Any]:
+    def call(engine: Engine, **arguments: Any) -> Any:
+        return msgspec.to_builtins(getattr(engine, method)(**arguments))
+
+    return call
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "server_metadata": _plain("server_metadata"),
+    "is_live": _plain("is_live"),
+    "is_ready": _plain("is_ready"),
+    "is_model_ready": _plain("is_model_ready"),
+    "model_metadata": _plain("model_metadata"),
+    "model_config": _config,
+    "statistics": _plain("statistics"),
+    "gauges": _gauges,
+    "custom_metrics": _plain("custom_metrics"),
+    "repository_index": _plain("repository_index"),
+    "load_model": _load,
+    "unload_model": _plain("unload_model"),
+}

@@ -1,0 +1,254 @@
+"""Batches as frames, and the answers that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tritonpy.clock import now_ns
+from tritonpy.errors import Code, FailureReason, error_of
+from tritonpy.ipc import Frame, Kind, ProtocolError
+from tritonpy.runners.workers.connection import Connection
+from tritonpy.runners.workers.on_host import on_host
+from tritonpy.types import NO_PARAMETERS, Batch, InferRequest, InferResponse, Tensor
+
+if TYPE_CHECKING:
+    from tritonpy.api.backend import ModelContext
+
+FINAL, EMPTY = 1, 2  # flags of an answer
+
+
+class Execution:
+    """One batch at the worker. It is over when `execute` returned, whatever is still unanswered."""
+
+    __slots__ = ("batch", "id", "sent_ns")
+
+    def __init__(self, number: int, batch: Batch, sent_ns: int) -> None:
+        self.id = number
+        self.batch = batch
+        self.sent_ns = sent_ns
+
+
+class Executions:
+    """What one worker has been given: its running executions in order, and its open requests by number."""
+
+    def __init__(self, model: ModelContext, connection: Connection) -> None:
+        self._model = model
+        self._connection = connection
+        self._last = 0  # execution
+        self._requests = 0
+        self.running: dict[int, Execution] = {}
+        self.open: dict[int, InferRequest] = {}
+        self.calls = False  # some execution called another model, and waited for it
+
+    def send(self, batches: Sequence[Batch], joins: bool = False) -> list[int]:
+        """Send `batches` in one frame and return their numbers.
+
+        The worker executes them one after the other, or with `joins` hands them to the execution that runs and asked for more.
+        Raises OSError where shared memory cannot be had.
+        """
+        first, now = self._requests, now_ns()
+        executions = [Execution(number, batch, now) for number, batch in enumerate(batches, self._last + 1)]
+        requests = [request for batch in batches for request in batch.requests]
+        words = [len(executions)]
+        for execution in executions:
+            words += (execution.id, len(execution.batch.requests))
+        words.append(first)
+        rows: list[Sequence[Tensor]] = [on_host(request.inputs.values()) for request in requests]
+        wants = [None if request.outputs is None else tuple(request.outputs) for request in requests]
+        extras = _extras(requests)
+        if joins:
+            extras["joins"] = True
+        added = _added(batches)
+        if added:
+            extras["batch"] = {str(index): what for index, (what, _) in added.items()}
+            rows += [row for _, row in added.values()]
+            wants += [None] * len(added)
+        self._connection.send(Kind.EXECUTE, words, rows, wants, extras)
+        # Only now: what could not be sent is nobody's.
+        self._last += len(executions)
+        self._requests += len(requests)
+        self.open.update(enumerate(requests, first))
+        for execution in executions:
+            self.running[execution.id] = execution
+            execution.batch.executing = True
+        return [execution.id for execution in executions]
+
+    def take(self, frame: Frame, over: Callable[[Sequence[Execution]], None]) -> None:
+        """Call `over` with the executions that are over, then answer the requests that the worker answered. Raises ProtocolError.
+
+        In this order, so that the worker has its next batch while the answers are sent.
+        """
+        words = frame.words
+        try:
+            done = self._done(words)
+            at = 1 + 3 * len(done)
+            runs = words[at]
+            rows = self._connection.tensors(frame, at + 1 + 3 * runs)
+            count = sum(words[at + 2 : at + 1 + 3 * runs : 3])
+            if count > len(rows):
+                raise ProtocolError(f"{count} answers came with {len(rows)} rows")
+            answered = [
+                (number, words[index + 2])
+                for index in range(at + 1, at + 1 + 3 * runs, 3)
+                for number in range(words[index], words[index] + words[index + 1])
+            ]
+        except IndexError as error:
+            raise ProtocolError("an answer is cut short") from error
+        extras = frame.extras if frame.has_extras else {}
+        self._take_times(extras.get("times", {}))
+        self._take_states(extras.get("states", {}), rows, len(answered))
+        for execution in done:
+            del self.running[execution.id]
+            execution.batch.executing = False
+        if done:
+            over(done)
+        self._answer(answered, rows, extras)
+        for number in extras.get("reschedule", ()):
+            request = self.open.pop(number, None)
+            if request is not None:
+                request.reschedule()
+
+    def caller(self, execution: int, request: int) -> tuple[Batch | None, InferRequest | None]:
+        """Return the batch that runs as `execution` (0: none) and the open request of number `request` - 1 (0: that of the batch, if it is alone there).
+
+        None for what is over. Raises ProtocolError for a number that was never given.
+        """
+        if execution > self._last or request > self._requests:
+            raise ProtocolError(f"there never was an execution {execution}, or a request {request - 1}")
+        running = self.running.get(execution)
+        batch = None if running is None else running.batch
+        if request:
+            return batch, self.open.get(request - 1)
+        if batch is not None and len(batch.requests) == 1:
+            return batch, batch.requests[0]
+        return batch, None
+
+    def takes_answers(self, number: int) -> bool:
+        """Say whether the stream of an open request has room for answers; those to others are dropped anyway."""
+        request = self.open.get(number)
+        return request is None or request.sink.ready(request)
+
+    def cancel(self, request: InferRequest) -> None:
+        """Tell the worker that nobody waits for `request` any more."""
+        numbers = [number for number, each in self.open.items() if each is request]
+        if numbers:
+            self._connection.send(Kind.CANCEL, numbers)
+
+    def give_up(self) -> list[InferRequest]:
+        """Forget everything; return the requests that have no final answer."""
+        left = [request for request in self.open.values() if not request.answered]
+        for execution in self.running.values():
+            execution.batch.executing = False
+        self.open.clear()
+        self.running.clear()
+        return left
+
+    def _done(self, words: Sequence[int]) -> list[Execution]:
+        done = []
+        for index in range(1, 1 + 3 * words[0], 3):
+            execution = self.running.get(words[index])
+            if execution is None:
+                raise ProtocolError(f"execution {words[index]} ended and was not running")
+            execution.batch.input_end_ns, execution.batch.infer_end_ns = words[index + 1], words[index + 2]
+            done.append(execution)
+        return done
+
+    def _answer(
+        self, answered: Sequence[tuple[int, int]], rows: Sequence[Sequence[Tensor]], extras: Mapping[str, Any]
+    ) -> None:
+        errors, parameters = extras.get("errors", {}), extras.get("parameters", {})
+        name, version = self._model.name, self._model.version
+        requests: list[InferRequest] = []
+        responses: list[InferResponse] = []
+        for index, (number, flags) in enumerate(answered):
+            request = self.open.get(number)
+            if request is None:  # given up meanwhile
+                continue
+            if flags & FINAL:
+                del self.open[number]
+            response = InferResponse(rows[index], name, version, request.id)
+            if errors or parameters or flags != FINAL:
+                _refine(response, flags, errors.get(str(index)), parameters.get(str(index)))
+            requests.append(request)
+            responses.append(response)
+        if requests:
+            requests[0].owner.answer(requests, responses)
+
+    def _take_times(self, times: Mapping[str, Sequence[int]]) -> None:
+        """Answers are counted when they come: those that go before the end of their execution bring its times along."""
+        for number, (input_end_ns, infer_end_ns) in times.items():
+            batch = self._batch_of(number)
+            if batch is not None:
+                batch.input_end_ns, batch.infer_end_ns = input_end_ns, infer_end_ns
+
+    def _take_states(self, states: Mapping[str, int], rows: list[Sequence[Tensor]], at: int) -> None:
+        for number, count in states.items():
+            batch = self._batch_of(number)
+            if batch is not None:
+                batch.new_states.update(
+                    {tensor.name: tensor.numpy() for row in rows[at : at + count] for tensor in row}
+                )
+            at += count
+
+    def _batch_of(self, number: str) -> Batch | None:
+        request = self.open.get(int(number))
+        return None if request is None else request.batch
+
+
+def _refine(response: InferResponse, flags: int, error: Any, parameters: Any) -> None:
+    response.final, response.empty = bool(flags & FINAL), bool(flags & EMPTY)
+    if error is not None:
+        response.error = error_of(error[0], error[1], None if error[0] == Code.CANCELLED else FailureReason.BACKEND)
+        response.outputs = ()
+    response.parameters = parameters or NO_PARAMETERS
+
+
+def _extras(requests: Sequence[InferRequest]) -> dict[str, Any]:
+    extras: dict[str, Any] = {}
+    if any([request.id for request in requests]):
+        extras["ids"] = [request.id for request in requests]
+    rare = {str(index): said for index, request in enumerate(requests) if (said := _rare(request))}
+    if rare:
+        extras["requests"] = rare
+    return extras
+
+
+def _rare(request: InferRequest) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if request.parameters:
+        said["parameters"] = dict(request.parameters)
+    sequence = request.sequence
+    if sequence is not None:
+        said["sequence"] = [sequence.id, sequence.start, sequence.end]
+    if request.timeout_us:
+        said["timeout_us"] = request.timeout_us
+    if request.priority:
+        said["priority"] = request.priority
+    if request.deadline_ns:
+        said["deadline_ns"] = request.deadline_ns
+    if request.trace is not None:
+        said["trace"] = str(request.trace)
+    if request.batch_size != 1:
+        said["batch_size"] = request.batch_size
+    return said
+
+
+def _added(batches: Sequence[Batch]) -> dict[int, tuple[dict[str, Any], Sequence[Tensor]]]:
+    """Return what the scheduler added to each batch, with its tensors, by the batch's index."""
+    found: dict[int, tuple[dict[str, Any], Sequence[Tensor]]] = {}
+    for index, batch in enumerate(batches):
+        if batch.slots is None and not (batch.controls or batch.states or batch.batch_inputs or batch.state_outputs):
+            continue
+        what: dict[str, Any] = {
+            "added": {
+                "controls": len(batch.controls),
+                "states": len(batch.states),
+                "batch_inputs": len(batch.batch_inputs),
+            },
+            "state_outputs": list(batch.state_outputs),
+        }
+        if batch.slots is not None:
+            what["slots"] = [0 if slot is None else 1 for slot in batch.slots]
+        found[index] = what, [*batch.controls, *batch.states, *batch.batch_inputs]
+    return found

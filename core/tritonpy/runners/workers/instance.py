@@ -1,0 +1,273 @@
+"""One instance of a model that is a worker process: fed, watched, and started again when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.api.rate_limiter import RateLimiter
+from tritonpy.clock import now_ns
+from tritonpy.errors import FailureReason, Internal, TritonError, Unavailable
+from tritonpy.runners.dispatcher import Dispatcher
+from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.rings import Rings
+from tritonpy.runners.workers.backoff import Backoff
+from tritonpy.runners.workers.executions import Execution
+from tritonpy.runners.workers.pipelining import Pipelining
+from tritonpy.runners.workers.questions import TakeMore
+from tritonpy.runners.workers.slot import WorkerSlot
+from tritonpy.runners.workers.worker import Worker
+from tritonpy.types import Batch, InferRequest, InferResponse
+
+_serial = itertools.count(1)
+_ENDED = "the worker of the model ended"
+MakeWorker = Callable[[Callable[[Sequence[Execution]], None], Callable[[TritonError], None], TakeMore], Worker]
+
+
+class Instance:
+    """Everything here runs on the loop's thread. `hopeless()` says that no instance of the model is left that could serve what waits."""
+
+    def __init__(
+        self,
+        model: ModelContext,
+        context: InstanceContext,
+        loop: asyncio.AbstractEventLoop,
+        rings: Rings,
+        dispatcher: Dispatcher,
+        guards: BatchGuards,
+        limiter: RateLimiter,
+        prefetch: bool,
+        limit_s: float,
+        make: MakeWorker,
+        hopeless: Callable[[], bool],
+    ) -> None:
+        self.permit = f"{context.name}#{next(_serial)}"
+        self.slot = WorkerSlot(context, loop, rings, self.feed)
+        self.worker: Worker | None = None
+        self.broken: TritonError | None = None  # why the last attempt to start it again failed
+        self._model = model
+        self._loop = loop
+        self._dispatcher = dispatcher
+        self._guards = guards
+        self._limiter = limiter
+        self._permitted = False
+        self._asked = False
+        self._pipelining = Pipelining(prefetch)
+        self._limit_s = limit_s
+        self._limit_armed = False
+        self._progress_ns = 0
+        self._checking = 0
+        self._make = make
+        self._hopeless = hopeless
+        self._backoff = Backoff()
+        self._born_ns = 0
+        self._restart: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    async def start(self) -> None:
+        """Start the process. Raises what it says when it cannot run the model."""
+        worker = self._make(self._done, self._died, self._take_more)
+        await worker.start()
+        self.worker, self.broken = worker, None
+        self._born_ns = now_ns()
+
+    async def stop(self) -> None:
+        """End the process, gracefully, and do not start it again."""
+        self._stopped = True
+        if self._restart is not None:
+            self._restart.cancel()
+            await asyncio.wait((self._restart,))
+        if self.worker is not None:
+            worker, self.worker = self.worker, None
+            await worker.stop()
+            self._fail(worker.executions.give_up(), Unavailable("the model was unloaded"))
+        if self._permitted:
+            self._release()
+
+    def feed(self) -> None:
+        """Give the worker what it may have."""
+        if self._stopped:
+            return
+        batches: list[Batch] = []
+        failure: Exception | None = None
+        try:
+            if self.worker is not None:
+                self._take(self.worker, batches)
+            elif self.broken is not None and self._hopeless():
+                self._refuse(self.broken)
+        except Exception as error:
+            failure = error
+        if self.worker is not None and batches:
+            self._send(self.worker, batches)
+        elif self._permitted and self._held() == 0:
+            self._release()
+        if failure is not None:  # a scheduler or limiter that raises must not leave its requests without an answer
+            self._dispatcher.rest(self.slot)
+            self._guards.drop(failure)
+
+    def cancel(self, request: InferRequest) -> None:
+        """Tell the worker that nobody waits for `request` any more."""
+        if self.worker is not None:
+            self.worker.cancel(request)
+
+    def _take(self, worker: Worker, batches: list[Batch]) -> None:
+        # Behind an execution that waits for a call, a batch could be what the called model waits for.
+        depth = 1 if worker.executions.calls else self._pipelining.depth
+        if worker.ending:
+            depth = 0
+        if self._held() >= depth:
+            self._dispatcher.wake()  # another instance may be free to do what this one was rung for
+        while self._held() + len(batches) < depth:
+            batch = self._next_batch()
+            if batch is None:
+                return
+            batch.model = self._model
+            if any([request.unchecked_strings for request in batch.requests]):
+                self._checking += 1
+                self._loop.create_task(self._check(worker, batch))
+            else:
+                batches.append(batch)
+
+    def _held(self) -> int:
+        """Return how many executions the worker has, or is about to have."""
+        return self._checking + (0 if self.worker is None else len(self.worker.executions.running))
+
+    def _next_batch(self) -> Batch | None:
+        if not self._permitted:
+            if self._asked:
+                return None
+            # Without a rate limiter this costs one call per idle period, and is granted at once.
+            if not self._limiter.acquire(self.permit, partial(self._loop.call_soon_threadsafe, self._granted)):
+                self._asked = True
+                self._dispatcher.wake()  # another instance may be free to do what this one was rung for
+                return None
+            self._permitted = True
+        return self._dispatcher.take_or_idle(self.slot)
+
+    def _granted(self) -> None:
+        self._asked, self._permitted = False, True
+        self.feed()  # gives it back where there is nothing to run, or nobody to run it
+
+    def _release(self) -> None:
+        self._permitted = False
+        self._limiter.release(self.permit)
+
+    async def _check(self, worker: Worker, batch: Batch) -> None:
+        """Walk large BYTES tensors off the loop."""
+        admitted = False
+        try:
+            admitted = await asyncio.to_thread(self._guards.admit, batch)
+        except Exception as error:
+            self._guards.fail((batch,), error)
+        finally:
+            self._checking -= 1
+        if admitted and self.worker is worker:
+            self._send(worker, [batch])
+            for request in batch.requests:
+                if request.cancelled:
+                    worker.cancel(request)
+            return
+        if admitted:
+            self._fail(batch.requests, self.broken or Unavailable(_ENDED))
+        self.feed()
+
+    def _send(self, worker: Worker, batches: list[Batch]) -> None:
+        if not worker.executions.running:
+            self._progress_ns = now_ns()
+        try:
+            worker.executions.send(batches)
+        except Exception as error:
+            failure = Internal(f"no shared memory for the inputs: {error}") if isinstance(error, OSError) else error
+            self._guards.fail(batches, failure)
+            self._loop.call_soon(self.feed)
+            return
+        if self._limit_s and not self._limit_armed:
+            self._limit_armed = True
+            self._loop.call_later(self._limit_s, self._check_limit)
+
+    async def _take_more(self, count: int) -> int | None:
+        worker, batch = self.worker, self._dispatcher.take(self.slot, count)
+        if batch is None:
+            return None
+        batch.model = self._model
+        try:
+            strings = any([request.unchecked_strings for request in batch.requests])
+            if strings and not await asyncio.to_thread(self._guards.admit, batch):
+                return None
+            if worker is None or self.worker is not worker:
+                raise Unavailable(_ENDED)  # noqa: TRY301
+            (number,) = worker.executions.send([batch], joins=True)
+        except asyncio.CancelledError:  # the question goes with the worker, these requests must not
+            self._guards.fail((batch,), Unavailable(_ENDED))
+            raise
+        except Exception as error:
+            self._guards.fail((batch,), error)
+            return None
+        return number
+
+    def _done(self, executions: Sequence[Execution]) -> None:
+        self._progress_ns = now_ns()
+        for execution in executions:
+            self._pipelining.took(execution.batch.infer_end_ns - execution.batch.input_end_ns)
+        self.feed()
+
+    def _check_limit(self) -> None:
+        self._limit_armed = False
+        worker = self.worker
+        if worker is None or not worker.executions.running:
+            return
+        left_s = self._limit_s - (now_ns() - self._progress_ns) / 1e9
+        if left_s <= 0:
+            worker.kill(f"an execution took longer than the limit of {self._limit_s:g} s")
+        else:
+            self._limit_armed = True
+            self._loop.call_later(left_s, self._check_limit)
+
+    def _died(self, error: TritonError) -> None:
+        worker, self.worker = self.worker, None
+        if worker is None:
+            return
+        self._dispatcher.withdraw(self.slot)
+        if self._permitted:
+            self._release()
+        name = self.slot.name
+        self._model.log.error("%s", error)
+        text = f"Failed to process the request(s) for model '{name}', message: {error.message}"
+        self._fail(worker.executions.give_up(), Internal(text))
+        if not self._stopped:
+            self._restart = self._loop.create_task(self._start_again((now_ns() - self._born_ns) / 1e9))
+        self._dispatcher.wake()  # it may have been rung for something that another instance can do
+
+    async def _start_again(self, lived_s: float) -> None:
+        delay_s = self._backoff.delay_s(lived_s)
+        while True:
+            if delay_s:
+                self._model.log.warning("%s is started again in %g s", self.slot.name, delay_s)
+                await asyncio.sleep(delay_s)
+            try:
+                await self.start()
+            except Exception as error:
+                self._model.log.error("%s failed to start again: %s", self.slot.name, error)
+                self.broken = Unavailable(
+                    f"Stub process '{self.slot.name}' is not healthy: it failed to start again: {error}"
+                )
+                delay_s = self._backoff.delay_s(0.0)
+                self.feed()
+            else:
+                self._model.log.info("%s is started again", self.slot.name)
+                self.feed()
+                return
+
+    def _refuse(self, error: TritonError) -> None:
+        while (batch := self._dispatcher.take_or_idle(self.slot)) is not None:
+            self._fail(batch.requests, error)
+
+    @staticmethod
+    def _fail(requests: Sequence[InferRequest], error: TritonError) -> None:
+        failure = type(error)(error.message, FailureReason.BACKEND)
+        for request in requests:
+            if not request.answered:
+                request.respond(InferResponse.failed(request, failure))

@@ -1,0 +1,27 @@
+"""How many executions a worker may hold at once."""
+
+from __future__ import annotations
+
+# Work that waits inside a worker cannot go to an instance that becomes free: half a millisecond of it is all that is risked.
+_HORIZON_NS = 500_000
+_MOST = 32
+_WEIGHT = 0.2  # of the newest execution in the running mean
+
+
+class Pipelining:
+    """One at a time, except for executions so short that carrying them one by one would cost more than they do.
+
+    Only where a batch that waits cannot grow (`Scheduler.prefetch`): otherwise waiting is what makes batches.
+    """
+
+    def __init__(self, prefetch: bool) -> None:
+        self._prefetch = prefetch
+        self._mean_ns = 0.0
+        self.depth = 1
+
+    def took(self, ns: int) -> None:
+        """Learn what an execution took."""
+        if not self._prefetch:
+            return
+        self._mean_ns = ns if not self._mean_ns else self._mean_ns + _WEIGHT * (ns - self._mean_ns)
+        self.depth = max(1, min(_MOST, int(_HORIZON_NS / max(self._mean_ns, 1.0))))

@@ -1,0 +1,97 @@
+"""A backend's instance in a worker process, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.errors import TritonError
+from tritonpy.runners.call_graph import CallGraph
+from tritonpy.runners.slot import Slot
+from tritonpy.runners.workers.backend_process import SpawnLauncher
+from tritonpy.runners.workers.executions import Execution
+from tritonpy.runners.workers.neighbours import Neighbours
+from tritonpy.runners.workers.worker import Worker
+from tritonpy.types import Batch, InferResponse
+
+_T = TypeVar("_T")
+
+
+class IsolatedInstance(Backend):
+    """Stands in for an instance of `backend`: everything that it is asked crosses to a process and back, as in a server.
+
+    Making it starts the process and raises what that says when it cannot run the model. Nothing ever joins an execution.
+    """
+
+    def __init__(self, backend: type[Backend], model: ModelContext, instance: InstanceContext) -> None:
+        super().__init__(model, instance)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"{instance.name} worker", daemon=True)
+        self._thread.start()
+        self._slot = Slot(instance)
+        self._running: dict[int, asyncio.Future[None]] = {}
+        self._launcher = backend.worker_launcher(model) or SpawnLauncher(model, backend)
+        try:
+            self._worker: Worker | None = self._do(self._start())
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def execute(self, batch: Batch) -> None:
+        """Send the batch; return when the process has executed it. Answers may come later."""
+        batch.instance = self._slot
+        self._do(self._execute(batch))
+
+    def is_ready(self) -> bool:
+        return self._worker is not None and self._do(self._worker.is_ready())
+
+    def close(self) -> None:
+        """End the process; a second time is fine."""
+        if self._worker is not None:
+            self._do(self._worker.stop())
+            self._worker = None
+            self._end_loop()
+
+    async def _start(self) -> Worker:
+        model = self.model
+        neighbours = Neighbours(model.engine.model_config, CallGraph(model.engine.model_config))
+        worker = Worker(
+            model, self.instance, self._launcher, neighbours, self._loop, self._done, self._ended, _nothing_more
+        )
+        await worker.start()
+        return worker
+
+    async def _execute(self, batch: Batch) -> None:
+        assert self._worker is not None, "the instance is closed"
+        (number,) = self._worker.executions.send([batch])
+        self._running[number] = over = self._loop.create_future()
+        await over
+
+    def _done(self, executions: Sequence[Execution]) -> None:
+        for execution in executions:
+            self._running.pop(execution.id).set_result(None)
+
+    def _ended(self, error: TritonError) -> None:
+        assert self._worker is not None, "a worker that never started ended"
+        for request in self._worker.executions.give_up():
+            request.respond(InferResponse.failed(request, error))
+        for over in self._running.values():
+            over.set_result(None)
+        self._running.clear()
+
+    def _do(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def _end_loop(self) -> None:
+        self._do(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._launcher.close()
+
+
+async def _nothing_more(_count: int) -> int | None:
+    return None

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tritonpy import Internal
+from tritonpy_backend_python.environments.cache import UNUSED_DAYS, EnvironmentCache, cache_folder
+
+Log = logging.LoggerAdapter[logging.Logger]
+
+
+def nothing(folder: Path, lock: int) -> None:
+    (folder / "built").touch()
+
+
+def test_what_is_built_is_found_again(cache: EnvironmentCache, log: Log):
+    first = cache.obtain("name", "a source", nothing, log)
+    second = cache.obtain("name", "a source", lambda *_: pytest.fail("it is there"), log)
+    assert first.folder == second.folder == cache.folder / "name"
+    assert (first.folder / "built").exists()
+
+
+def test_the_folder_is_the_users_own(cache: EnvironmentCache, log: Log):
+    cache.obtain("name", "a source", nothing, log)
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+
+
+def test_a_cache_is_no_folder_before_something_is_built(cache: EnvironmentCache):
+    assert not cache.folder.exists()
+
+
+def test_a_failure_leaves_nothing_and_is_not_remembered(cache: EnvironmentCache, log: Log):
+    def fails(folder: Path, lock: int) -> None:
+        (folder / "half").touch()
+        raise Internal("no")
+
+    with pytest.raises(Internal, match="no"):
+        cache.obtain("name", "a source", fails, log)
+    assert list(cache.folder.iterdir()) == []
+    assert not (cache.obtain("name", "a source", nothing, log).folder / "half").exists()
+
+
+def test_what_a_dead_process_left_is_removed_first(cache: EnvironmentCache, log: Log):
+    (cache.folder / "name").mkdir(parents=True)
+    (cache.folder / "name" / "half").touch()
+    assert not (cache.obtain("name", "a source", nothing, log).folder / "half").exists()
+
+
+def test_many_at_once_build_once(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
+    builds = []
+    others_wait = threading.Event()
+
+    class Watch(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "waiting for another load" in record.getMessage():
+                others_wait.set()
+
+    def build(folder: Path, lock: int) -> None:
+        assert others_wait.wait(30)
+        builds.append(folder)
+
+    watch = Watch()
+    logging.getLogger("tritonpy.test").addHandler(watch)
+    with contextlib.closing(watch), ThreadPoolExecutor(4) as pool:
+        leases = list(pool.map(lambda _: cache.obtain("name", "a source", build, log), range(4)))
+    logging.getLogger("tritonpy.test").removeHandler(watch)
+    assert builds == [cache.folder / "name"]
+    assert {lease.folder for lease in leases} == {cache.folder / "name"}
+
+
+def test_a_build_removes_what_is_unused(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
+    cache.obtain("old", "a source", nothing, log).release()
+    used = cache.obtain("used", "a source", nothing, log)
+    long_ago = time.time() - (UNUSED_DAYS + 1) * 86400
+    for name in ("old", "used"):
+        os.utime(cache.folder / f"{name}.json", (long_ago, long_ago))
+    cache.obtain("new", "a source", nothing, log)
+    assert not (cache.folder / "old").exists()
+    assert used.folder.exists()
+    assert "removed unused Python environments: old" in caplog.text
+
+
+def test_a_folder_that_cannot_be_created_is_told_with_the_option(tmp_path: Path, log: Log):
+    (tmp_path / "file").touch()
+    with pytest.raises(Internal, match=r"'.*/file/cache' cannot be created: Not a directory; .* environments-dir"):
+        EnvironmentCache(tmp_path / "file" / "cache").obtain("name", "a source", nothing, log)
+
+
+def test_the_default_is_the_users_cache(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", "/home/of")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert cache_folder("") == Path("/xdg/tritonpy/environments")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache_folder("") == Path("/home/of/.cache/tritonpy/environments")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder("") == Path("/home/of/.cache/tritonpy/environments")
+    assert cache_folder("~/mine") == Path("/home/of/mine")
+    assert cache_folder("here").is_absolute()

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tritonpy_backend_python.environments.file_lock import FileLock
+
+
+def never() -> None:
+    raise AssertionError("it waits")
+
+
+def test_one_who_holds_it_alone_excludes_everybody(tmp_path: Path):
+    with FileLock.exclusive(tmp_path / "lock", never):
+        assert FileLock.try_exclusive(tmp_path / "lock") is None
+    with FileLock.shared(tmp_path / "lock", never), FileLock.shared(tmp_path / "lock", never):
+        assert FileLock.try_exclusive(tmp_path / "lock") is None
+    lock = FileLock.try_exclusive(tmp_path / "lock")
+    assert lock is not None
+    lock.release()
+
+
+def test_waiting_is_told_and_ends_with_the_release(tmp_path: Path):
+    holder = FileLock.exclusive(tmp_path / "lock", never)
+    with FileLock.shared(tmp_path / "lock", holder.release):
+        assert not holder.release.alive
+
+
+def test_a_lock_that_is_forgotten_is_free(tmp_path: Path):
+    lock = FileLock.exclusive(tmp_path / "lock", never)
+    assert lock.descriptor > 0
+    del lock
+    gc.collect()
+    FileLock.exclusive(tmp_path / "lock", never).release()
+
+
+def test_a_lock_whose_file_was_deleted_meanwhile_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, flock = tmp_path / "lock", fcntl.flock
+    monkeypatch.setattr(fcntl, "flock", lambda descriptor, mode: (flock(descriptor, mode), delete_once()))
+    times = iter([path.unlink])
+
+    def delete_once() -> None:
+        next(times, lambda: None)()
+
+    with FileLock.exclusive(path, never) as lock:
+        assert path.stat().st_ino == os.fstat(lock.descriptor).st_ino
+        assert next(times, None) is None
+
+
+def test_a_child_that_inherits_it_keeps_it(tmp_path: Path):
+    lock = FileLock.exclusive(tmp_path / "lock", never)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock.descriptor,), text=True
+    )
+    with child:
+        lock.release()
+        assert FileLock.try_exclusive(tmp_path / "lock") is None
+        child.communicate("\n")
+    FileLock.exclusive(tmp_path / "lock", never).release()

@@ -1,0 +1,185 @@
+"""What a broken model costs, and whom."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, RunningServer
+
+from .serving import DOUBLE, ONE_IN_ONE_OUT, ask, descriptors, served, wait_for, workers, write_model
+
+PARAMETER = 'parameters {{ key: "{}" value {{ string_value: "{}" }} }}\n'
+TELLS_PID = """
+def execute(self, requests):
+    return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.full((1, 1), os.getpid()))]) for r in requests]
+"""
+# Negative input: the process does what a broken one does, otherwise it doubles.
+BREAKS = """
+def execute(self, requests):
+    for request in requests:
+        if request.inputs()[0].as_numpy().min() < 0:
+            {}
+    return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", r.inputs()[0].as_numpy() * 2)]) for r in requests]
+"""
+
+
+def answered(server: RunningServer, model: str) -> bool:
+    try:
+        return ask(server, model).size == 1
+    except InferenceServerException:
+        return False
+
+
+def recovered(server: RunningServer, model: str) -> bool:
+    try:
+        return ask(server, model, (4,)).tolist() == [[8]]
+    except InferenceServerException:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "killed by signal 9"),
+        ("os.abort()", "killed by signal 6"),
+        ("os._exit(3)", "exited with status 3"),
+        ("import ctypes; ctypes.string_at(0)", "killed by signal 11"),
+    ],
+)
+def test_a_crash_answers_the_workers_requests_with_the_reason_and_it_is_started_again(
+    tmp_path: Path, deed: str, said: str
+) -> None:
+    write_model(tmp_path, "breaks", BREAKS.format(deed))
+    write_model(tmp_path, "neighbour")
+    with served(tmp_path) as server:
+        with pytest.raises(InferenceServerException, match=said) as caught:
+            ask(server, "breaks", (-1,))
+        assert "Stub process 'breaks_0" in str(caught.value)
+        assert ask(server, "neighbour", (3,)).tolist() == [[6]]
+        wait_for(lambda: recovered(server, "breaks"))
+
+
+def test_a_worker_killed_from_outside_while_many_wait_answers_each_exactly_once(tmp_path: Path) -> None:
+    write_model(tmp_path, "slow", TELLS_PID.replace("return", "time.sleep(0.2); return"))
+    with served(tmp_path) as server:
+        client = InProcessClient(server)
+        tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
+        calls = [client.async_infer("slow", [tensor]) for _ in range(20)]
+        os.kill(workers()[0].pid, signal.SIGKILL)
+        outcomes = []
+        for call in calls:
+            try:
+                outcomes.append(call.get_result().as_numpy("OUT").size)
+            except InferenceServerException as error:
+                outcomes.append(str(error))
+        assert len(outcomes) == 20
+        assert any("killed by signal 9" in str(outcome) for outcome in outcomes)
+        assert outcomes[-1] == 1  # those that waited are served by the next process
+
+
+def test_an_endless_loop_is_ended_by_the_limit(tmp_path: Path) -> None:
+    config = ONE_IN_ONE_OUT + PARAMETER.format("EXECUTION_LIMIT_SECONDS", "0.5")
+    write_model(tmp_path, "endless", BREAKS.format("while True: pass"), config)
+    with served(tmp_path) as server:
+        with pytest.raises(InferenceServerException, match=r"longer than the limit of 0\.5 s"):
+            ask(server, "endless", (-1,))
+        wait_for(lambda: recovered(server, "endless"))
+
+
+def test_a_model_that_allocates_without_end_meets_its_limit_and_serves_on(tmp_path: Path) -> None:
+    config = ONE_IN_ONE_OUT + PARAMETER.format("MEMORY_LIMIT", "512MiB")
+    greedy = BREAKS.format("hoard = []\n            while True: hoard.append(bytearray(1 << 24))")
+    write_model(tmp_path, "greedy", greedy, config)
+    with served(tmp_path) as server:
+        pid = workers()[0].pid
+        with pytest.raises(InferenceServerException, match="MemoryError"):
+            ask(server, "greedy", (-1,))
+        assert ask(server, "greedy", (4,)).tolist() == [[8]]
+        assert workers()[0].pid == pid
+
+
+def test_a_model_that_ends_in_initialize_fails_its_load_and_nothing_stays(tmp_path: Path) -> None:
+    write_model(tmp_path, "leaves", "def initialize(self, args):\n    os._exit(0)\n" + DOUBLE.strip())
+    with served(tmp_path) as server:
+        assert "exited with status 0" in server.engine.repository_index()[0].reason
+        assert workers() == []
+
+
+def test_a_model_that_cannot_start_again_refuses_with_the_reason_instead_of_hanging(tmp_path: Path) -> None:
+    marker = tmp_path / "started"
+    methods = f"""
+    def initialize(self, args):
+        if os.path.exists({str(marker)!r}):
+            raise RuntimeError("only once")
+        open({str(marker)!r}, "w").close()
+
+    def execute(self, requests):
+        os._exit(1)
+    """
+    write_model(tmp_path / "models", "once", methods)
+    with served(tmp_path / "models") as server:
+        with pytest.raises(InferenceServerException, match="exited with status 1"):
+            ask(server, "once")
+        with pytest.raises(InferenceServerException, match="only once"):
+            ask(server, "once")
+        assert not server.engine.is_model_ready("once")
+        marker.unlink()
+        wait_for(lambda: server.engine.is_model_ready("once"))
+
+
+def test_one_of_two_instances_may_die_while_the_other_serves(tmp_path: Path) -> None:
+    write_model(tmp_path, "pair", TELLS_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+    with served(tmp_path) as server:
+        wait_for(lambda: len(workers()) == 3)  # the template and two instances
+        before = {process.pid for process in workers()}
+        victim = next(process for process in workers() if process.ppid() != os.getpid())
+        victim.kill()
+        lost = [None for _ in range(50) if not answered(server, "pair")]
+        assert len(lost) <= 1  # the one that was on its way when the process died
+        wait_for(lambda: len(workers()) == 3 and {process.pid for process in workers()} != before)
+
+
+def test_workers_whose_template_was_killed_serve_on(tmp_path: Path) -> None:
+    write_model(tmp_path, "pair", TELLS_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+    with served(tmp_path) as server:
+        wait_for(lambda: len(workers()) == 3)
+        template = next(process for process in workers() if process.ppid() == os.getpid())
+        instances = [process for process in workers() if process.pid != template.pid]
+        template.kill()
+        assert ask(server, "pair").size == 1
+        instances[0].kill()
+        wait_for(lambda: not psutil.pid_exists(instances[0].pid))
+        for _ in range(20):
+            assert ask(server, "pair").size == 1
+        instances[1].kill()
+        wait_for(lambda: answered(server, "pair"))
+        assert all(process.ppid() == os.getpid() for process in workers())
+
+
+def test_loading_and_unloading_leaves_nothing_behind(tmp_path: Path) -> None:
+    write_model(tmp_path, "double")
+    with served(tmp_path, control={"mode": "explicit", "load": ["*"]}) as server:
+        data = np.ones((1, 1 << 16), np.int64)  # large enough to travel in shared memory
+        tensor = InferInput("IN", list(data.shape), "INT64").set_data_from_numpy(data)
+
+        def cycle() -> None:
+            server.engine.load_model("double")
+            result = InProcessClient(server).infer("double", [tensor])
+            assert result.as_numpy("OUT")[0, -1] == 2
+            del result
+            server.engine.unload_model("double")
+            wait_for(lambda: not workers())
+
+        cycle()
+        wait_for(lambda: not server.engine.repository_index(ready=True))
+        before = descriptors()
+        for _ in range(10):
+            cycle()
+        wait_for(lambda: descriptors() <= before)
+        assert "memfd:tritonpy" not in Path("/proc/self/maps").read_text()

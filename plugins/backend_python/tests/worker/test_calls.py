@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .peer import Call, Peer, fp32
+
+Start = Callable[..., Peer]
+
+HELPERS = """
+def ask(self, value, name="other", **more):
+    inputs = [pb_utils.Tensor("IN", np.array([value], np.float32))]
+    return pb_utils.InferenceRequest(model_name=name, requested_output_names=["OUT"], inputs=inputs, **more)
+
+def value(self, response):
+    if response.has_error():
+        return [response.error().message(), int(response.error().code())]
+    return [float(each.as_numpy()[0]) for each in response.output_tensors()]
+"""
+RESPOND = "return [pb_utils.InferenceResponse() for _ in requests]"
+
+
+@pytest.fixture
+def caller(worker: Start) -> Start:
+    """Return a function that starts a worker whose `execute` has this body and then answers its requests without outputs."""
+
+    def start(body: str, asynchronous: bool = False, more: str = "", **said: object) -> Peer:
+        lines = "\n".join(f"    {line}" for line in [*body.strip("\n").split("\n"), RESPOND])
+        define = "async def" if asynchronous else "def"
+        return worker(f"{define} execute(self, requests):\n{lines}\n{HELPERS}{more}", **said)
+
+    return start
+
+
+def execute(peer: Peer, count: int = 1, **extras: object) -> None:
+    peer.send_batches([[fp32("A", 1)]] * count, **extras)
+
+
+def finish(peer: Peer) -> str:
+    """Wait for the end of the execution; return what was printed."""
+    while not peer.done:
+        peer.step()
+    assert [answer.error for answer in peer.answers if answer.error] == []
+    return "\n".join(log["message"] for log in peer.logs)
+
+
+def answer(peer: Peer, call: Call, value: float) -> None:
+    peer.answer_call(call, [fp32("OUT", value)])
+
+
+def test_a_call_is_what_the_model_made_and_gives_its_response(caller: Start) -> None:
+    peer = caller(
+        """
+response = self.ask(
+    3, model_version=2, request_id="mine", correlation_id="s", flags=1, timeout=50, parameters={"p": 1},
+    trace=requests[0].trace(),
+).exec()
+print(self.value(response), response.parameters())
+"""
+    )
+    execute(peer)
+    call = peer.call()
+    assert (call.execution, call.request) == (1, 1)
+    assert call.inputs["IN"].tolist() == [3]
+    assert call.wanted == ("OUT",)
+    assert call.said.pop("signatures")
+    assert call.said == {
+        "model": "other", "version": 2, "decoupled": False, "id": "mine", "parameters": {"p": 1},
+        "sequence": ["s", True, False], "timeout_us": 50, "trace": True,
+    }
+    peer.answer_call(call, [fp32("OUT", 30)], parameters={"x": "y"})
+    assert finish(peer) == "[30.0] {\"x\":\"y\"}"
+
+
+def test_a_call_of_a_batch_belongs_to_none_of_its_requests(caller: Start) -> None:
+    peer = caller("print(self.value(self.ask(1).exec()))")
+    execute(peer, count=2)
+    call = peer.call()
+    assert (call.execution, call.request) == (1, 0)
+    answer(peer, call, 1)
+    finish(peer)
+
+
+def test_an_error_is_inside_the_response(caller: Start) -> None:
+    peer = caller("print(self.value(self.ask(1).exec()))")
+    execute(peer)
+    peer.answer_call(peer.call(), (), error=[2, "there is no such model"])
+    assert finish(peer) == "['there is no such model', 2]"
+
+
+def test_a_model_that_answers_nothing_is_an_error(caller: Start) -> None:
+    peer = caller("print(self.value(self.ask(1).exec()))")
+    execute(peer)
+    peer.answer_call(peer.call(), None)
+    assert finish(peer) == "['Unexpected empty response.', 1]"
+
+
+def test_large_tensors_go_both_ways(caller: Start) -> None:
+    peer = caller(
+        """
+request = pb_utils.InferenceRequest(
+    model_name="other", requested_output_names=[], inputs=[pb_utils.Tensor("IN", np.arange(100_000, dtype=np.float32))]
+)
+out = request.exec().output_tensors()[0].as_numpy()
+print(out.shape, out[-1])
+"""
+    )
+    execute(peer)
+    call = peer.call()
+    assert call.inputs["IN"][-1] == 99_999
+    assert call.wanted is None
+    peer.answer_call(call, [fp32("OUT", *range(200_000))])
+    assert finish(peer) == "(200000,) 199999.0"
+
+
+def test_a_stream_gives_each_response_as_it_comes(caller: Start) -> None:
+    peer = caller(
+        """
+for response in self.ask(1).exec(decoupled=True):
+    print(self.value(response))
+"""
+    )
+    execute(peer)
+    call = peer.call()
+    assert call.said["decoupled"] is True
+    for value in range(3):
+        peer.answer_call(call, [fp32("OUT", value)], final=False)
+        peer.until_logged(f"[{value}.0]")
+    peer.answer_call(call, None)
+    assert finish(peer) == "[0.0]\n[1.0]\n[2.0]\n[]"
+
+
+def test_a_stream_that_fails_is_one_response(caller: Start) -> None:
+    peer = caller("print([self.value(each) for each in self.ask(1).exec(decoupled=True)])")
+    execute(peer)
+    peer.answer_call(peer.call(), (), error=[1, "no"])
+    assert finish(peer) == "[['no', 1]]"
+
+
+def test_a_stream_can_be_cancelled(caller: Start) -> None:
+    peer = caller(
+        """
+responses = self.ask(1).exec(decoupled=True)
+print(self.value(next(responses)))
+responses.cancel()
+print([self.value(each) for each in responses])
+"""
+    )
+    execute(peer)
+    call = peer.call()
+    peer.answer_call(call, [fp32("OUT", 1)], final=False)
+    assert peer.frame(peer.CALL_CANCEL).words == (call.id,)
+    peer.answer_call(call, (), error=[7, "cancelled"])
+    assert finish(peer).endswith("[['cancelled', 7]]")
+
+
+def test_a_stream_that_nobody_reads_runs_out_unheard(caller: Start) -> None:
+    peer = caller(
+        """
+responses = self.ask(1).exec(decoupled=True)
+next(responses)
+del responses
+print(self.value(self.ask(2).exec()))
+"""
+    )
+    execute(peer)
+    stream = peer.call()
+    peer.answer_call(stream, [fp32("OUT", 1)], final=False)
+    call = peer.call()
+    peer.answer_call(stream, [fp32("OUT", 1, 2, 3)], final=True)
+    answer(peer, call, 9)
+    assert finish(peer) == "[9.0]"
+
+
+def test_calls_of_many_threads_get_their_own_answers(caller: Start) -> None:
+    peer = caller(
+        """
+def run(index):
+    for _ in range(5):
+        assert self.value(self.ask(index).exec()) == [10.0 * index]
+    good.append(index)
+good = []
+threads = [threading.Thread(target=run, args=(index,)) for index in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(good))
+"""
+    )
+    execute(peer)
+    waiting = []
+    for _ in range(8 * 5):
+        waiting.append(peer.call())
+        if len(waiting) == 4 or not peer.calls:
+            for call in reversed(waiting):  # not in the order of the questions
+                answer(peer, call, 10 * call.inputs["IN"][0])
+            waiting.clear()
+    assert finish(peer) == "8"
+
+
+def test_a_callback_style_nested_call_is_answered_first(caller: Start) -> None:
+    # The main thread reads for a thread that waits, and the other way round.
+    peer = caller(
+        """
+def other():
+    print("thread", self.value(self.ask(1).exec()))
+thread = threading.Thread(target=other)
+thread.start()
+print("main", self.value(self.ask(2).exec()))
+thread.join()
+"""
+    )
+    execute(peer)
+    calls = sorted((peer.call(), peer.call()), key=lambda call: call.inputs["IN"][0])
+    answer(peer, calls[1], 20)
+    peer.until_logged("main [20.0]")
+    answer(peer, calls[0], 10)
+    finish(peer)
+    assert peer.until_logged("thread [10.0]")
+
+
+def test_coroutines_call_concurrently(caller: Start) -> None:
+    peer = caller(
+        """
+responses = await asyncio.gather(*[self.ask(index).async_exec() for index in range(10)])
+print([self.value(each)[0] for each in responses])
+""",
+        asynchronous=True,
+    )
+    execute(peer)
+    calls = [peer.call() for _ in range(10)]
+    for call in reversed(calls):
+        assert (call.execution, call.request) == (1, 1)
+        answer(peer, call, call.inputs["IN"][0])
+    assert finish(peer) == str([float(index) for index in range(10)])
+
+
+def test_an_event_loop_of_the_models_own_may_call(caller: Start) -> None:
+    peer = caller(
+        """
+async def both():
+    return await asyncio.gather(self.ask(1).async_exec(), self.ask(2).async_exec())
+print([self.value(each) for each in asyncio.run(both())])
+print(self.value(self.ask(3).exec()))
+"""
+    )
+    execute(peer)
+    for call in (peer.call(), peer.call()):
+        answer(peer, call, call.inputs["IN"][0])
+    answer(peer, peer.call(), 3)
+    assert finish(peer) == "[[1.0], [2.0]]\n[3.0]"
+    peer.done.clear()
+    execute(peer)  # the socket is the main thread's again
+    for _ in range(3):
+        answer(peer, peer.call(), 0)
+    finish(peer)
+
+
+def test_coroutines_read_streams(caller: Start) -> None:
+    peer = caller(
+        """
+responses = await self.ask(1).async_exec(decoupled=True)
+print([self.value(each) for each in responses])
+""",
+        asynchronous=True,
+    )
+    execute(peer)
+    call = peer.call()
+    peer.answer_call(call, [fp32("OUT", 1)], final=False)
+    peer.answer_call(call, [fp32("OUT", 2)], final=True)
+    assert finish(peer) == "[[1.0], [2.0]]"
+
+
+def test_a_call_that_is_not_awaited_any_more_is_cancelled(caller: Start) -> None:
+    peer = caller(
+        """
+task = asyncio.ensure_future(self.ask(1).async_exec())
+await asyncio.sleep(0.01)
+task.cancel()
+await asyncio.gather(task, return_exceptions=True)
+print(task.cancelled())
+""",
+        asynchronous=True,
+    )
+    execute(peer)
+    call = peer.call()
+    assert peer.frame(peer.CALL_CANCEL).words == (call.id,)
+    assert finish(peer) == "True"
+    answer(peer, call, 1)  # too late, and harmless
+    assert peer.stop() == 0
+
+
+def test_background_coroutines_of_a_decoupled_model_call(worker: Start) -> None:
+    peer = worker(
+        f"""
+async def execute(self, requests):
+    sender = requests[0].get_response_sender()
+    value = self.value(await self.ask(requests[0].inputs()[0].as_numpy()[0]).async_exec())
+    sender.send(
+        pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array(value, np.float32))]),
+        flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL,
+    )
+{HELPERS}
+""",
+        decoupled=True,
+    )
+    for value in range(5):
+        peer.send_batches([[fp32("A", value)]])
+    for _ in range(5):
+        call = peer.call()
+        assert (call.execution, call.request) == (0, call.inputs["IN"][0] + 1), "no instance waits for it, a request does"
+        answer(peer, call, 10 * call.inputs["IN"][0])
+    answers = peer.until_answered(5)
+    assert sorted((each.request, each.outputs["OUT"][0]) for each in answers) == [(n, 10 * n) for n in range(5)]
+
+
+def test_other_models_can_be_called_in_execute_alone(worker: Start) -> None:
+    peer = worker(
+        f"""
+def initialize(self, args):
+    self.attempt()
+
+def finalize(self):
+    self.attempt()
+
+def attempt(self):
+    try:
+        self.ask(1).exec()
+    except pb_utils.TritonModelException as error:
+        print(error)
+
+def execute(self, requests): ...
+{HELPERS}
+"""
+    )
+    peer.stop()
+    assert [log["message"] for log in peer.logs] == ["BLS is only supported during the 'execute' function."] * 2
+
+
+def test_answers_do_not_wait_for_a_call_of_the_next_execution(caller: Start) -> None:
+    peer = caller(
+        """
+if requests[0].inputs()[0].as_numpy()[0] == 2:
+    self.ask(1).exec()
+"""
+    )
+    peer.send_batches([[fp32("A", 1)]], [[fp32("A", 2)]])
+    call = peer.call()
+    assert [each.request for each in peer.answers] == [0]
+    answer(peer, call, 1)
+    peer.until_answered(2)
+
+
+def test_questions_have_replies(worker: Start) -> None:
+    peer = worker(
+        """
+def execute(self, requests):
+    from tritonpy_worker import host
+    print(host.current().ask("echo", {"a": 1}))
+    try:
+        host.current().ask("refuse", {})
+    except pb_utils.TritonModelException as error:
+        print("refused:", error)
+    return [pb_utils.InferenceResponse() for _ in requests]
+"""
+    )
+    execute(peer)
+    question = peer.frame(peer.ASK)
+    assert question.extras == {"verb": "echo", "arguments": {"a": 1}}
+    peer.send(peer.REPLY, question.words, extras={"value": [1, "x"]})
+    question = peer.frame(peer.ASK)
+    peer.send(peer.REPLY, question.words, extras={"error": [3, "no"]})
+    assert finish(peer) == "[1, 'x']\nrefused: no"

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .peer import Peer, fp32
+
+Start = Callable[..., Peer]
+FINAL = "flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL"
+ABANDONED = (
+    "Failed to process the request(s) for model 'm_0_0', message: the model let go of the request without answering it."
+)
+HELPERS = """
+def say(self, request, value):
+    request.get_response_sender().send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([value], np.float32))]))
+
+def end(self, request):
+    request.get_response_sender().send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+
+
+@pytest.fixture
+def decoupled(worker: Start) -> Start:
+    return lambda code, **said: worker(code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **said})
+
+
+def values(peer: Peer, request: int) -> list[float]:
+    return [answer.outputs["OUT"][0] for answer in peer.answers if answer.request == request and not answer.empty]
+
+
+def test_a_request_may_have_any_number_of_answers(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def execute(self, requests):
+    for request in requests:
+        for index in range(int(request.inputs()[0].as_numpy()[0])):
+            self.say(request, index)
+        self.end(request)
+"""
+    )
+    answers = peer.execute([fp32("A", 3)], [fp32("A", 0)])
+    assert values(peer, 0) == [0, 1, 2]
+    assert values(peer, 1) == []
+    assert [(each.final, each.empty) for each in answers if each.request == 0] == [(False, False)] * 3 + [(True, True)]
+
+
+def test_only_requested_outputs_are_sent(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def execute(self, requests):
+    for request in requests:
+        self.say(request, 1)
+        self.end(request)
+"""
+    )
+    peer.execute([fp32("A", 3)], wants=[("OTHER",)])
+    assert peer.answers[0].outputs == {}
+
+
+def test_threads_answer_after_execute_has_returned(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def initialize(self, args):
+    self.go = threading.Event()
+
+def execute(self, requests):
+    if requests[0].inputs()[0].as_numpy()[0] == 0:
+        self.go.set()
+        self.end(requests[0])
+        return
+    def answer(request):
+        self.go.wait()
+        self.say(request, 7)
+        self.end(request)
+    for request in requests:
+        threading.Thread(target=answer, args=(request,)).start()
+"""
+    )
+    peer.send_batches([[fp32("A", 1)], [fp32("A", 1)]])
+    while not peer.done:
+        peer.step()
+    assert peer.answers == []
+    peer.execute([fp32("A", 0)])
+    peer.until_answered(5)
+    assert values(peer, 0) == values(peer, 1) == [7]
+
+
+def test_a_request_that_was_dropped_unanswered_gets_an_error(decoupled: Start) -> None:
+    peer = decoupled("def execute(self, requests): ...")
+    (answer,) = peer.execute([fp32("A", 1)])
+    assert (answer.message, answer.final) == (ABANDONED, True)
+    assert peer.logs[0]["message"] == ABANDONED
+
+
+def test_a_request_that_was_dropped_later_gets_an_error(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+kept = []
+def execute(self, requests):
+    self.kept.clear()
+    self.kept += [request.get_response_sender() for request in requests]
+"""
+    )
+    first = peer.send_batches([[fp32("A", 1)]])
+    while not peer.done:
+        peer.step()
+    assert peer.answers == []
+    peer.send_batches([[fp32("A", 1)]])
+    assert [(each.request, each.message) for each in peer.until_answered(1)] == [(first, ABANDONED)]
+
+
+def test_answers_that_were_never_ended_are_ended(decoupled: Start) -> None:
+    peer = decoupled("def execute(self, requests): self.say(requests[0], 1)")
+    answers = peer.execute([fp32("A", 1)])
+    assert [(each.final, each.empty, each.error) for each in answers] == [(False, False, None), (True, True, None)]
+
+
+def test_nothing_passes_after_the_final_answer(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def execute(self, requests):
+    self.end(requests[0])
+    try:
+        self.say(requests[0], 1)
+    except pb_utils.TritonModelException as error:
+        print(error)
+"""
+    )
+    peer.execute([fp32("A", 1)])
+    assert peer.until_logged("Unable to send response. Response sender has been closed.")
+    assert len(peer.answers) == 1
+
+
+def test_an_exception_answers_what_is_still_open(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def execute(self, requests):
+    self.say(requests[0], 1)
+    self.end(requests[1])
+    raise ValueError("half way")
+"""
+    )
+    peer.execute([fp32("A", 1)], [fp32("A", 1)])
+    assert [each.error is not None for each in peer.answers if each.request == 0] == [False, True]
+    assert [each.error is not None for each in peer.answers if each.request == 1] == [False]
+
+
+def test_a_coroutine_lets_the_next_execution_begin(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def initialize(self, args):
+    self.go = None
+
+async def execute(self, requests):
+    self.go = self.go or asyncio.Event()
+    if requests[0].inputs()[0].as_numpy()[0] == 0:
+        self.go.set()
+    await self.go.wait()
+    for request in requests:
+        self.say(request, 5)
+        self.end(request)
+"""
+    )
+    peer.send_batches([[fp32("A", 1)]])
+    while not peer.done:
+        peer.step()
+    assert peer.answers == []
+    peer.send_batches([[fp32("A", 0)]])
+    peer.until_answered(4)
+    assert values(peer, 0) == values(peer, 1) == [5]
+
+
+def test_a_coroutine_that_raises_answers_what_is_still_open(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+async def execute(self, requests):
+    self.say(requests[0], 1)
+    self.end(requests[1])
+    await asyncio.sleep(0)
+    raise ValueError("in the background")
+"""
+    )
+    peer.execute([fp32("A", 1)], [fp32("A", 1)])
+    (error,) = [each for each in peer.answers if each.error is not None]
+    assert (error.request, error.final) == (0, True)
+    assert error.message.startswith(
+        "Failed to process the request(s) for model 'm_0_0', message: ValueError: in the background\n\nAt:\n"
+    )
+
+
+def test_a_coroutine_that_forgets_a_request_answers_it_with_an_error(decoupled: Start) -> None:
+    peer = decoupled("async def execute(self, requests): await asyncio.sleep(0)")
+    (answer,) = peer.execute([fp32("A", 1)])
+    assert answer.message == ABANDONED
+
+
+def test_coroutines_end_with_the_worker(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+async def execute(self, requests):
+    self.end(requests[0])
+    print("waiting")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        print("cancelled")
+"""
+    )
+    peer.execute([fp32("A", 1)])
+    peer.until_logged("waiting")
+    assert peer.stop() == 0
+
+
+def test_cancellations_are_seen_while_executing(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def execute(self, requests):
+    print("running")
+    first, second = requests
+    while not second.is_cancelled():
+        pass
+    self.say(first, first.is_cancelled())
+    self.say(second, second.get_response_sender().is_cancelled())
+    self.end(first)
+    self.end(second)
+"""
+    )
+    first = peer.send_batches([[fp32("A", 1)], [fp32("A", 1)]])
+    peer.until_logged("running")
+    peer.send(peer.CANCEL, [first + 1])
+    peer.until_answered(4)
+    assert (values(peer, 0), values(peer, 1)) == ([0], [1])
+
+
+def test_a_cancellation_that_comes_before_its_execution_is_not_lost(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def execute(self, requests):
+    for request in requests:
+        self.say(request, request.is_cancelled())
+        self.end(request)
+"""
+    )
+    first = peer.send_batches([[fp32("A", 1)]], [[fp32("A", 1)]])
+    peer.send(peer.CANCEL, [first])
+    second = peer.send_batches([[fp32("A", 1)], [fp32("A", 1)]])
+    peer.send(peer.CANCEL, [second + 1])
+    peer.until_answered(8)
+    assert (values(peer, second), values(peer, second + 1)) == ([0], [1])
+
+
+def test_a_model_that_is_not_decoupled_may_answer_later(worker: Start) -> None:
+    peer = worker(
+        """
+        def execute(self, requests):
+            def answer(sender):
+                done.wait()
+                sender.send(pb_utils.InferenceResponse(), pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+            done = threading.Event()
+            threading.Thread(target=answer, args=(requests[1].get_response_sender(),)).start()
+            threading.Timer(0, done.set).start()
+            return [pb_utils.InferenceResponse(), None, None]
+        """
+    )
+    answers = peer.execute([fp32("A", 1)], [fp32("A", 1)], [fp32("A", 1)])
+    by_request = {answer.request: answer for answer in answers}
+    assert by_request[0].error is None
+    assert by_request[1].error is None
+    assert by_request[2].message == ABANDONED
+
+
+def test_an_answered_request_has_a_sender_that_refuses(worker: Start) -> None:
+    peer = worker(
+        """
+        kept = []
+        def execute(self, requests):
+            for request in self.kept:
+                try:
+                    request.get_response_sender().send(pb_utils.InferenceResponse())
+                except pb_utils.TritonModelException as error:
+                    print(error)
+            self.kept = requests
+            return [pb_utils.InferenceResponse() for _ in requests]
+        """
+    )
+    peer.execute([fp32("A", 1)])
+    peer.execute([fp32("A", 1)])
+    assert peer.logs[0]["message"] == (
+        "Unable to send response. Non-decoupled model cannot send more than one response."
+    )
+    assert len(peer.answers) == 2
+
+
+def test_requests_are_handed_back_to_the_scheduler(decoupled: Start) -> None:
+    peer = decoupled(
+        """
+def execute(self, requests):
+    for request in requests:
+        self.say(request, 1)
+        request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+"""
+    )
+    answers = peer.execute([fp32("A", 1)])
+    assert [each.final for each in answers] == [False]
+    assert peer.rescheduled == [0]

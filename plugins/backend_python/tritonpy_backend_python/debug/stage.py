@@ -1,0 +1,101 @@
+"""The main thread, where the functions of other threads run one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from tritonpy_worker.coroutines import Coroutines
+
+_T = TypeVar("_T")
+_Act = Callable[[], None]
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stage:
+    """Made and served by the main thread. While a function runs, Ctrl-C interrupts it; else it calls `interrupted`.
+
+    A debugger that was left to continue takes Ctrl-C for itself, until the function that it was in returns.
+    """
+
+    def __init__(self, interrupted: Callable[[], None]) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._interrupted = interrupted
+        self._acts: asyncio.Queue[_Act | None] = asyncio.Queue()
+        self._performing = False
+
+    def run(self, act: Callable[[], _T]) -> _T:
+        """Have the main thread call `act`, and wait. Raises what it raises; from the main thread itself this is a plain call."""
+        if threading.current_thread() is threading.main_thread():
+            return act()
+        done: Future[_T] = Future()
+        self.loop.call_soon_threadsafe(self._acts.put_nowait, lambda: self._perform(act, done))
+        return done.result()
+
+    def end(self) -> None:
+        """Let `serve` return when everything before is done; from any thread."""
+        self.loop.call_soon_threadsafe(self._acts.put_nowait, None)
+
+    def serve(self) -> None:
+        """Run what comes until the end. Coroutines that were started go on meanwhile."""
+        before = {number: signal.signal(number, self._signalled) for number in SIGNALS}
+        try:
+            while (act := self.loop.run_until_complete(self._acts.get())) is not None:
+                act()
+                for number in SIGNALS:  # a debugger has its own handler
+                    signal.signal(number, self._signalled)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+
+    def _perform(self, act: Callable[[], _T], done: Future[_T]) -> None:
+        try:
+            with self._interruptible():
+                result = act()
+        except BaseException as error:  # it is for the thread that waits
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        self._performing = True
+        try:
+            yield
+        finally:
+            self._performing = False
+
+    def _signalled(self, _number: int, _frame: Any) -> None:
+        if self._performing:
+            raise KeyboardInterrupt
+        self._interrupted()
+
+
+class StageCoroutines(Coroutines):
+    """Coroutines of a model in the main thread; its methods are called there."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__()
+        self._stage = stage
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self._stage.loop.run_until_complete(coroutine)
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        task = self._stage.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        self._stage.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))

@@ -1,0 +1,68 @@
+"""One place of the cache: where an environment is built, and used where it stands.
+
+Virtual environments and what `conda-unpack` has adjusted hold their own path: neither can be built elsewhere and renamed. So each is
+built where it stays, under a lock, and a stamp beside it says that it is finished:
+
+    NAME/        the environment
+    NAME.lock    held alone by who builds or removes it, shared by who uses it
+    NAME.json    the stamp: exists when the environment is finished; its modification time is that of the last use
+
+A folder without a stamp was left by a process that died.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tritonpy_backend_python.environments.file_lock import FileLock
+from tritonpy_backend_python.environments.lease import Lease
+
+SECONDS_PER_DAY = 86400.0
+
+
+class Entry:
+    """The place `name` in `cache`; whoever builds, clears or removes it holds `lock` alone."""
+
+    def __init__(self, cache: Path, name: str) -> None:
+        self.name = name
+        self.folder = cache / name
+        self.lock = cache / f"{name}.lock"
+        self._stamp = cache / f"{name}.json"
+
+    def is_complete(self) -> bool:
+        """Say whether the environment is finished."""
+        return self._stamp.exists() and self.folder.is_dir()
+
+    def idle_days(self) -> float:
+        """Return the days since its last use began or ended."""
+        return (time.time() - self._stamp.stat().st_mtime) / SECONDS_PER_DAY
+
+    def borrow(self, waiting: Callable[[], None]) -> Lease | None:
+        """Return the right to use the environment, or None where it is not finished; `waiting` as in FileLock."""
+        lock = FileLock.shared(self.lock, waiting)
+        if self.is_complete():
+            return Lease(self.folder, self._stamp, lock)
+        lock.release()
+        return None
+
+    def complete(self, source: str) -> None:
+        """Declare it finished; `source` is for people who look into the cache."""
+        unfinished = self._stamp.with_suffix(".tmp")
+        unfinished.write_text(json.dumps({"source": source, "folder": str(self.folder)}), encoding="utf-8")
+        os.replace(unfinished, self._stamp)
+
+    def clear(self) -> None:
+        """Remove the environment; the stamp goes first, so that half of one never looks finished."""
+        self._stamp.unlink(missing_ok=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def remove(self) -> None:
+        """Remove everything; the lock goes last."""
+        self.clear()
+        self.lock.unlink(missing_ok=True)

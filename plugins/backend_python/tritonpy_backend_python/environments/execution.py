@@ -1,0 +1,98 @@
+"""The environment that a model names with its parameter EXECUTION_ENV_PATH: a packed one, or a folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from dataclasses import replace
+from io import BufferedReader
+from pathlib import Path
+
+from tritonpy import Internal, InvalidArgument
+from tritonpy_backend_python.environments.archive import extract
+from tritonpy_backend_python.environments.cache import EnvironmentCache
+from tritonpy_backend_python.environments.environment import Environment, folder_variables, foreign_variables
+from tritonpy_backend_python.environments.process import CommandFailed, run_logged
+
+PARAMETER = "EXECUTION_ENV_PATH"
+MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+REPACK = "install '{package}' in the environment that was packed, and pack it again"
+
+
+def execution_environment(
+    value: str, model_directory: Path, cache: EnvironmentCache, log: logging.LoggerAdapter[logging.Logger]
+) -> Environment:
+    """Return the environment at `value`; an archive is extracted once for all models that name the same content.
+
+    Raises InvalidArgument where the path leaves the model's folder though it begins with it, Internal where there is no
+    environment.
+    """
+    path = _located(value, model_directory)
+    log.info("Using Python execution env %s", path)
+    if path.is_dir():
+        return folder_environment(path, f"the execution environment {path}")
+    with path.open("rb") as file:
+        return _packed(file, path, cache, log)
+
+
+def folder_environment(folder: Path, description: str) -> Environment:
+    """Return the conda or virtual environment in `folder`.
+
+    One with an activate script and no interpreter has the `python3` that the script brings onto the PATH. Raises Internal
+    where there is neither.
+    """
+    activate = folder / "bin" / "activate"
+    names = (folder / "bin" / name for name in ("python", "python3"))
+    interpreter = next((str(path) for path in names if os.path.lexists(path)), "")
+    if not activate.exists():
+        if not interpreter:
+            raise Internal(
+                f"Path {activate} does not exist. The Python environment should contain an 'activate' script."
+            )
+        return Environment(interpreter, description, variables=folder_variables(folder, foreign_variables()))
+    if shutil.which("bash") is None:
+        raise Internal(f"{description} is activated by {activate}, which needs bash: install bash")
+    return Environment(interpreter or "python3", description, activate, foreign_variables())
+
+
+def _located(value: str, model_directory: Path) -> Path:
+    inside = value.startswith(MODEL_DIRECTORY)
+    path = f"{model_directory}{value.removeprefix(MODEL_DIRECTORY)}" if inside else value
+    try:
+        found = Path(os.path.realpath(path, strict=True))
+    except (OSError, ValueError) as error:
+        raise Internal(f"Failed to get the canonical path for {path}.") from error
+    if inside and not found.is_relative_to(os.path.realpath(model_directory)):
+        raise InvalidArgument(f"{PARAMETER} '{value}' leaves the model's folder {model_directory}: it is {found}")
+    return found
+
+
+def _packed(
+    file: BufferedReader, path: Path, cache: EnvironmentCache, log: logging.LoggerAdapter[logging.Logger]
+) -> Environment:
+    description = f"the execution environment {path}"
+
+    def build(folder: Path, lock: int) -> None:
+        extract(file, folder, log)
+        _unpack(folder, folder_environment(folder, description), lock, log)
+
+    lease = cache.obtain(f"archive-{cache.digests.of_open(file)[:32]}", str(path), build, log)
+    return replace(folder_environment(lease.folder, description), remedy=REPACK, leases=(lease,))
+
+
+def _unpack(folder: Path, environment: Environment, lock: int, log: logging.LoggerAdapter[logging.Logger]) -> None:
+    """Let conda-pack's own program replace the paths that the environment had where it was packed."""
+    program = folder / "bin" / "conda-unpack"
+    if not program.is_file():
+        return
+    try:
+        run_logged(
+            replace(environment, interpreter=str(program)).command([]),
+            folder,
+            environment.process_variables(),
+            lock,
+            lambda line: log.info("conda-unpack: %s", line),
+        )
+    except (CommandFailed, OSError) as error:
+        raise Internal(f"{environment.description} cannot be adjusted to its place: {error}") from error

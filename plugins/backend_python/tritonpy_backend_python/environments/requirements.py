@@ -1,0 +1,112 @@
+"""The file requirements.txt of a model, and everything that it names on this machine.
+
+As pip and uv read it: `-r` and `-c` are relative to the file that contains them, the path of a package, of `-e` and of `-f` to
+the folder of requirements.txt itself, where the installer is started. All of their contents are part of the digest: a changed wheel,
+constraint or source file means another environment. What is named by an address, or stands behind a variable such as
+`${TOKEN}`, counts with its text alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonpy_backend_python.environments.digests import Digests
+
+FILE_NAME = "requirements.txt"
+_COMMENT = re.compile(r"(^|\s+)#.*$")
+_CONTINUED = re.compile(r"\\\r?\n")
+_FILES = re.compile(r"(?:-[rc]\s*|--(?:requirement|constraint)(?:\s*=\s*|\s+))(?P<path>.+)")
+_PATHS = re.compile(r"(?:-[ef]\s*|--(?:editable|find-links)(?:\s*=\s*|\s+))(?P<path>.+)")
+_EDITABLE = re.compile(r"-e|--editable")
+_NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@\s*(?P<path>.+)")
+_BEHIND_A_PATH = re.compile(r"\s*;.*$|\s+--.*$")
+_EXTRAS = re.compile(r"\[[^\]/]*\]$")
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What is to be installed: `arguments` of an installer that is started in `folder`; `digest` is of all they mean."""
+
+    source: str
+    folder: Path
+    arguments: tuple[str, ...]
+    digest: str
+
+
+NO_REQUIREMENTS = Requirements("no requirements", Path("/"), (), "")
+
+
+def find_requirements(version_directory: Path, model_directory: Path, digests: Digests) -> Requirements | None:
+    """Return the requirements of a model: those beside its model.py, else those in its own folder, else None.
+
+    Raises OSError where the file cannot be read.
+    """
+    for folder in (version_directory, model_directory):
+        path = folder / FILE_NAME
+        if path.is_file():
+            top = path.absolute()
+            return Requirements(str(top), top.parent, ("-r", str(top)), _digest(top, digests))
+    return None
+
+
+def _digest(top: Path, digests: Digests) -> str:
+    whole = hashlib.sha256()
+    waiting, seen = [top], {top}
+    while waiting:
+        path = waiting.pop(0)
+        whole.update(path.read_bytes())
+        for line in _lines(path):
+            found = _mentioned(line, path.parent, top.parent)
+            if found is None or found in seen:
+                continue
+            seen.add(found)
+            if _FILES.fullmatch(line):
+                waiting.append(found)
+            else:
+                whole.update(_content(line, found, digests))
+    return whole.hexdigest()
+
+
+def _content(line: str, path: Path, digests: Digests) -> bytes:
+    place = path if _EDITABLE.match(line) else ""  # it stays where it is: a copy elsewhere is another one
+    return f"{place}\0{digests.of(path)}\0".encode("utf-8", "surrogateescape")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    text = _CONTINUED.sub("", path.read_text(encoding="utf-8-sig", errors="replace"))
+    for line in text.splitlines():
+        meaning = _COMMENT.sub("", line).strip()
+        if meaning:
+            yield meaning
+
+
+def _mentioned(line: str, folder: Path, top: Path) -> Path | None:
+    """Return the file or folder that a line of a file in `folder` names, if it exists."""
+    if match := _FILES.fullmatch(line):
+        candidate, base = match["path"], folder
+    elif match := _PATHS.fullmatch(line) or _NAMED.fullmatch(line):
+        candidate, base = match["path"], top
+    elif _looks_like_a_path(line):
+        candidate, base = line, top
+    else:
+        return None
+    path = os.path.normpath(base / _EXTRAS.sub("", _local(_BEHIND_A_PATH.sub("", candidate))))
+    return Path(path) if os.path.exists(path) else None  # a missing one is for the installer to report
+
+
+def _looks_like_a_path(line: str) -> bool:
+    first = _BEHIND_A_PATH.sub("", line)
+    return "/" in first or first.endswith((".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz"))
+
+
+def _local(text: str) -> str:
+    text = text.strip().strip("'\"")
+    if text.startswith("file:"):
+        return urllib.parse.unquote(urllib.parse.urlsplit(text).path)
+    return text

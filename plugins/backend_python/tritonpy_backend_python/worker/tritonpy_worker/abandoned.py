@@ -1,0 +1,38 @@
+"""Requests that the model dropped unanswered."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from threading import Lock, Thread
+
+from .ipc.waiter import Waiter
+
+
+class Abandoned:
+    """Has `close(request)` called for each, in a thread of its own: destructors, which report them, may neither lock nor send."""
+
+    def __init__(self, close: Callable[[int], None]) -> None:
+        self._close = close
+        self._requests: deque[int] = deque()
+        self._waiter = Waiter()
+        self._starting = Lock()
+        self._started = False
+
+    def watch(self) -> None:
+        """Be ready: from now on requests may be abandoned."""
+        with self._starting:
+            if not self._started:
+                self._started = True
+                Thread(target=self._run, name="tritonpy-abandoned", daemon=True).start()
+
+    def add(self, request: int) -> None:
+        """Take note of one; safe in a destructor."""
+        self._requests.append(request)
+        self._waiter.wake()
+
+    def _run(self) -> None:
+        while True:
+            self._waiter.sleep()
+            while self._requests:
+                self._close(self._requests.popleft())

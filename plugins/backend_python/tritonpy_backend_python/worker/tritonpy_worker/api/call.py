@@ -1,0 +1,29 @@
+"""What a model asks of another model, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .parameters import Parameters
+    from .preferred_memory import PreferredMemory
+    from .tensor import Tensor
+
+
+@dataclass(frozen=True)
+class CallSpec:
+    """One request to another model of the server."""
+
+    model_name: str
+    model_version: int  # -1: the server chooses
+    request_id: str
+    inputs: tuple[Tensor, ...]
+    requested_output_names: tuple[str, ...]  # without repetition
+    correlation_id: int | str
+    flags: int
+    timeout: int  # microseconds, 0: none
+    parameters: Parameters
+    preferred_memory: PreferredMemory | None  # None: the server's choice
+    trace: int | None  # number of the received request whose trace this one continues
+    decoupled: bool  # the caller takes any number of responses

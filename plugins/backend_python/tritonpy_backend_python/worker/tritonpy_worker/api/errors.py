@@ -1,0 +1,65 @@
+"""Errors as values, sent in a response, and as the exception that the whole API raises."""
+
+from __future__ import annotations
+
+from .arguments import mismatch, text
+from .enumeration import Enumeration
+
+
+class TritonModelException(Exception):
+    """What the API raises when an argument is bad or the server refuses."""
+
+    __module__ = "c_python_backend_utils"
+
+
+class ErrorCode(Enumeration):
+    """Triton's error codes, with Triton's numbers."""
+
+    UNKNOWN = 0
+    INTERNAL = 1
+    NOT_FOUND = 2
+    INVALID_ARG = 3
+    UNAVAILABLE = 4
+    UNSUPPORTED = 5
+    ALREADY_EXISTS = 6
+    CANCELLED = 7
+
+
+ErrorCode.__name__ = "__ErrorCode"  # it prints as Triton's does
+
+_SIGNATURE = (
+    "c_python_backend_utils.TritonError(message: str, "
+    "code: c_python_backend_utils.TritonError.__ErrorCode = <__ErrorCode.INTERNAL: 1>)"
+)
+
+
+class TritonError:
+    """The error of a response."""
+
+    __module__ = "c_python_backend_utils"
+    __slots__ = ("__weakref__", "_code", "_message")
+
+    UNKNOWN = ErrorCode.UNKNOWN
+    INTERNAL = ErrorCode.INTERNAL
+    NOT_FOUND = ErrorCode.NOT_FOUND
+    INVALID_ARG = ErrorCode.INVALID_ARG
+    UNAVAILABLE = ErrorCode.UNAVAILABLE
+    UNSUPPORTED = ErrorCode.UNSUPPORTED
+    ALREADY_EXISTS = ErrorCode.ALREADY_EXISTS
+    CANCELLED = ErrorCode.CANCELLED
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL) -> None:
+        """Raises TypeError where the message is no text or the code none of the class's constants."""
+        message_text = text(message)
+        if message_text is None or not isinstance(code, ErrorCode):
+            raise mismatch("__init__", _SIGNATURE, message, code)
+        self._message = message_text
+        self._code = code
+
+    def code(self) -> ErrorCode:
+        """Return one of the class's constants."""
+        return self._code
+
+    def message(self) -> str:
+        """Return the text."""
+        return self._message

@@ -1,0 +1,10 @@
+"""Where the model's files are."""
+
+from __future__ import annotations
+
+from .. import host
+
+
+def get_model_dir() -> str:
+    """Return the folder of the model's version."""
+    return host.current().model_directory

@@ -1,0 +1,80 @@
+"""Responses: what a model answers, and what it is answered when it asks another model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from .arguments import is_sequence_of, mismatch
+from .errors import TritonError, TritonModelException
+from .parameters import Parameters, as_received_text, as_text, checked
+from .tensor import Tensor
+
+_SIGNATURE = (
+    "c_python_backend_utils.InferenceResponse(output_tensors: list[c_python_backend_utils.Tensor] = [], "
+    "error: c_python_backend_utils.TritonError = None, parameters: object = None)"
+)
+
+
+class InferenceResponse:
+    """Outputs or an error, and parameters."""
+
+    __module__ = "c_python_backend_utils"
+    __slots__ = ("__weakref__", "_error", "_outputs", "_parameters", "_received")
+
+    def __init__(
+        self,
+        output_tensors: Sequence[Tensor] = (),
+        error: TritonError | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        """Raises TypeError for arguments of other types, TritonModelException for None among the tensors and for bad parameters."""
+        if not is_sequence_of(output_tensors, Tensor, type(None)) or not (
+            error is None or isinstance(error, TritonError)
+        ):
+            raise mismatch("__init__", _SIGNATURE, output_tensors, error, parameters)
+        self._parameters: Parameters | None = checked(parameters)
+        if None in output_tensors:
+            raise TritonModelException("Output tensor for inference response should not be empty.")
+        self._outputs = tuple(output_tensors)
+        self._error = error
+        self._received = False
+
+    @classmethod
+    def received(
+        cls, outputs: tuple[Tensor, ...], error: TritonError | None, parameters: Parameters | None
+    ) -> InferenceResponse:
+        """Return a response that came from another model; no parameters at all (None) is an answer that only ends a request."""
+        response = cls.__new__(cls)
+        response._outputs = outputs
+        response._error = error
+        response._parameters = parameters
+        response._received = True
+        return response
+
+    def output_tensors(self) -> list[Tensor]:
+        """Return the outputs, in their order."""
+        return list(self._outputs)
+
+    def has_error(self) -> bool:
+        """Say whether this is a failure."""
+        return self._error is not None
+
+    def error(self) -> TritonError | None:
+        """Return why it failed."""
+        return self._error
+
+    def parameters(self) -> str:
+        """Return the parameters as JSON text; empty for an answer that only ends a request."""
+        if self._parameters is None:
+            return ""
+        return as_received_text(self._parameters) if self._received else as_text(self._parameters)
+
+    def restricted(self, names: Collection[str]) -> InferenceResponse:
+        """Return this response with only the outputs that are among `names`: what a requester gets that asked for these."""
+        outputs = tuple([tensor for tensor in self._outputs if tensor._name in names])
+        if len(outputs) == len(self._outputs):
+            return self
+        response = InferenceResponse.received(outputs, self._error, self._parameters)
+        response._received = self._received
+        return response

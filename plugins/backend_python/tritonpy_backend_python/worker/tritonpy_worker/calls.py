@@ -1,0 +1,151 @@
+"""Requests to other models that are on their way."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
+
+from .api.constants import TRITONSERVER_REQUEST_FLAG_SEQUENCE_END, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
+from .api.errors import ErrorCode, TritonModelException
+from .api.outgoing import outgoing
+from .api.response import InferenceResponse
+from .api.tensor import Tensor
+from .call_responses import failed
+from .context import caller
+from .first_response import FirstResponse
+from .ipc import Frame, Kind
+from .ipc.channel import Channel
+from .ipc.waiter import Waiter
+
+if TYPE_CHECKING:
+    from .api.call import CallSpec
+
+_FINAL, _EMPTY = 1, 2  # flags of an answer
+_C = TypeVar("_C", bound="Call")
+
+
+class Call:
+    """The responses to one request, in their order: an iterator that waits for each. One thread at a time may use it."""
+
+    def __init__(self, number: int, channel: Channel) -> None:
+        self.number = number
+        self._channel = channel
+        self._waiter = Waiter()
+        self._responses: deque[InferenceResponse] = deque()
+        self._over = False
+
+    def __iter__(self) -> Call:
+        return self
+
+    def __next__(self) -> InferenceResponse:
+        """Wait for the next response; one without outputs ends a stream whose model had nothing more to say."""
+        self._channel.wait(self._waiter, self._has_news)
+        if not self._responses:
+            raise StopIteration
+        return self._responses.popleft()
+
+    def cancel(self) -> None:
+        """Ask the server to end it early; answers still come, the last one says that it was cancelled."""
+        if not self._over:
+            self._channel.send(Kind.CALL_CANCEL, [self.number])
+
+    def take(self, response: InferenceResponse, final: bool) -> None:
+        """Add a response, from whichever thread reads."""
+        self._responses.append(response)
+        self._over = final
+        self._waiter.wake()
+
+    def _has_news(self) -> bool:
+        return bool(self._responses) or self._over
+
+
+class AsyncCall(Call):
+    """A call whose first response is awaited on an event loop."""
+
+    def __init__(self, number: int, channel: Channel, loop: AbstractEventLoop) -> None:
+        super().__init__(number, channel)
+        self.first = FirstResponse(loop, self.cancel)
+
+    def take(self, response: InferenceResponse, final: bool) -> None:
+        super().take(response, final)
+        self.first.arrive()
+
+
+class Calls:
+    """What this process has asked of other models. A stream that nobody holds any more is let run out unheard."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._numbers = count(1)
+        self._calls: WeakValueDictionary[int, Call] = WeakValueDictionary()
+        self.awaited: set[AsyncCall] = set()  # somebody must read for these
+        channel.on(Kind.CALL_ANSWER, self._answered)
+
+    def start(self, spec: CallSpec) -> Call:
+        """Send the request; what goes wrong on the way is the error of its one response. Raises ChannelClosed."""
+        return self._send(spec, Call(next(self._numbers), self._channel))
+
+    def start_on(self, loop: AbstractEventLoop, spec: CallSpec) -> AsyncCall:
+        """Do the same; its first response is to be awaited on `loop`. Raises ChannelClosed."""
+        call = AsyncCall(next(self._numbers), self._channel, loop)
+        self.awaited.add(call)
+        return self._send(spec, call)
+
+    def _send(self, spec: CallSpec, call: _C) -> _C:
+        self._calls[call.number] = call
+        execution, request = caller()
+        if spec.trace is not None:
+            request = spec.trace + 1
+        try:
+            self._channel.send(
+                Kind.CALL,
+                [call.number, execution, request],
+                [[outgoing(tensor) for tensor in spec.inputs]],
+                [spec.requested_output_names or None],
+                _extras(spec),
+            )
+        except (OSError, MemoryError, TritonModelException) as error:
+            self._take(call, failed(str(error) or type(error).__name__), final=True)
+        return call
+
+    def _answered(self, frame: Frame) -> None:
+        number, flags = frame.words[:2]
+        rows, _ = self._channel.rows(frame, 2, Tensor.received)
+        call = self._calls.get(number)
+        if call is None:
+            return
+        extras = frame.extras
+        error = extras.get("error")
+        if error is not None:
+            response = failed(error[1], ErrorCode(error[0]))
+        else:
+            parameters = None if flags & _EMPTY else extras.get("parameters", {})
+            response = InferenceResponse.received(tuple(rows[0]) if rows else (), None, parameters)
+        self._take(call, response, bool(flags & _FINAL))
+
+    def _take(self, call: Call, response: InferenceResponse, final: bool) -> None:
+        call.take(response, final)
+        if isinstance(call, AsyncCall):
+            self.awaited.discard(call)
+
+
+def _extras(spec: CallSpec) -> dict[str, Any]:
+    extras: dict[str, Any] = {"model": spec.model_name, "version": spec.model_version, "decoupled": spec.decoupled}
+    if spec.request_id:
+        extras["id"] = spec.request_id
+    if spec.parameters:
+        extras["parameters"] = dict(spec.parameters)
+    if spec.correlation_id or spec.flags:
+        extras["sequence"] = [
+            spec.correlation_id,
+            bool(spec.flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START),
+            bool(spec.flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END),
+        ]
+    if spec.timeout:
+        extras["timeout_us"] = spec.timeout
+    if spec.trace is not None:
+        extras["trace"] = True
+    return extras

@@ -1,0 +1,48 @@
+"""The event loop of a model that has coroutines: one, in a thread of its own, from the first coroutine on."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Lock, Thread
+from typing import Any
+
+
+class Coroutines:
+    """Runs coroutines for threads that are not the loop's."""
+
+    def __init__(self) -> None:
+        self._starting = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, coroutine: Any) -> Any:
+        """Wait for the result. Raises what the coroutine raises."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running()).result()
+
+    def start(self, coroutine: Any) -> None:
+        """Let it run in the background."""
+        asyncio.run_coroutine_threadsafe(coroutine, self._running())
+
+    def stop(self) -> None:
+        """End the loop; what still runs on it is cancelled."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                Thread(target=_serve, args=(self._loop,), name="tritonpy-coroutines", daemon=True).start()
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()

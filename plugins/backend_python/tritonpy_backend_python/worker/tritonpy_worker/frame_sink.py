@@ -1,0 +1,54 @@
+"""Where the requests of an execution go in a worker: into the next frame of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .answers import FINAL, Answers, row_of
+from .api.request import InferenceRequest
+from .api.response import InferenceResponse
+from .api.response_sender import InferenceResponseSender
+from .call_responses import failed
+from .channel_host import ChannelHost
+from .execution import Requests, Sink
+
+
+class FrameSink(Sink):
+    """Collects, and lets the answered requests send nothing more."""
+
+    def __init__(self, host: ChannelHost, answers: Answers) -> None:
+        self._host = host
+        self._answers = answers
+        self._spent = InferenceResponseSender.spent(host)
+
+    def answer(self, requests: Requests, responses: Sequence[InferenceResponse | None]) -> None:
+        answered = [
+            (request, response, row_of(response, request._wanted))
+            for request, response in zip(requests, responses)
+            if response is not None
+        ]
+        for request, response, row in answered:
+            request._sender = self._spent
+            self._answers.add(_number(request), response, row, FINAL)
+        self._host.open.end([_number(request) for request, _, _ in answered])
+
+    def fail(self, requests: Requests, text: str) -> None:
+        response = failed(text)
+        for request in requests:
+            self._answers.add(_number(request), response, (), FINAL)
+        self._host.open.end([_number(request) for request in requests])
+
+    def reschedule(self, request: InferenceRequest) -> None:
+        self._answers.reschedule(_number(request))
+        self._host.open.end((_number(request),))
+
+    def leave_open(self, request: InferenceRequest) -> None:
+        self._host.open.leave(_number(request))
+        self._host.abandoned.watch()
+
+    def log(self, level: str, message: str) -> None:
+        self._host.log(level, message)
+
+
+def _number(request: InferenceRequest) -> int:
+    return request._number  # type: ignore[return-value] # only a request that the model makes has none

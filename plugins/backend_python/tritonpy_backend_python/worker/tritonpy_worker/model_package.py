@@ -1,0 +1,108 @@
+"""A model's modules in a process that holds other models too."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from .model_file import import_module
+
+_NO_NAMES = ("__name__",)  # makes an import return the module itself, not the package that it lies in
+
+
+class _Loader(SourceFileLoader):
+    """Runs a module with its model's own builtins."""
+
+    def __init__(self, name: str, path: str, own: Mapping[str, Any]) -> None:
+        super().__init__(name, path)
+        self._own = own
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = self._own
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    """Asked for every module that the process imports; knows the packages that are open, by name."""
+
+    def __init__(self) -> None:
+        self.builtins: dict[str, Mapping[str, Any]] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        own = self.builtins.get(fullname.partition(".")[0])
+        if own is None:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(fullname, spec.loader.path, own)
+        return spec
+
+
+_FINDER = _Finder()
+
+
+class ModelPackage:
+    """A package whose name is nobody else's: the files in `folders`, so that models with modules of one name do not meet.
+
+    The code in it imports these files by absolute name as if the folders stood at the end of `sys.path`, which is left as it is; relative
+    imports work as well. Who imports by a name that is a text (importlib, pickle) finds them under the package's name alone.
+    `extra` are further builtins of the code.
+    """
+
+    def __init__(self, name: str, folders: Sequence[str], extra: Mapping[str, Any]) -> None:
+        self.name = name
+        self._folders = list(folders)
+        self._owned: set[str] = set()
+        self._builtins = {**vars(builtins), "__import__": self._import, **extra}
+
+    def load(self, module: str) -> Any:
+        """Import and return a module of the package. Raises what the import raises."""
+        package = ModuleType(self.name)
+        package.__path__ = self._folders
+        sys.modules[self.name] = package
+        _FINDER.builtins[self.name] = self._builtins
+        if _FINDER not in sys.meta_path:  # it stays: taken out, it would confuse imports of other threads
+            sys.meta_path.insert(0, _FINDER)
+        return import_module(f"{self.name}.{module}")
+
+    def close(self) -> None:
+        """Forget the modules: the next package of these folders reads the files anew."""
+        _FINDER.builtins.pop(self.name, None)
+        for name in list(sys.modules):
+            if name.partition(".")[0] == self.name:
+                del sys.modules[name]
+        for folder in self._folders:
+            sys.path_importer_cache.pop(folder, None)
+
+    def _import(
+        self,
+        name: str,
+        globals: Any = None,  # noqa: A002 - the signature is that of the function it stands in for
+        locals: Any = None,  # noqa: A002
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> Any:
+        """Stand in for `__import__`."""
+        top = name.partition(".")[0]
+        if level or not self._owns(top):
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        module = builtins.__import__(f"{self.name}.{name}", globals, locals, fromlist or _NO_NAMES)
+        return module if fromlist else sys.modules[f"{self.name}.{top}"]
+
+    def _owns(self, top: str) -> bool:
+        if top in self._owned:
+            return True
+        if top in sys.modules or find_spec(top) is not None:  # installed packages come first, as in a worker
+            return False
+        if PathFinder.find_spec(f"{self.name}.{top}", self._folders) is None:
+            return False
+        self._owned.add(top)
+        return True

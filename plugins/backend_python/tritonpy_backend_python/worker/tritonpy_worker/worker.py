@@ -1,0 +1,101 @@
+"""The life of a worker: start, execute what comes, stop."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from time import monotonic_ns
+from typing import Any
+
+from .api.errors import ErrorCode, TritonModelException
+from .context import CURRENT
+from .failure import describe
+from .instance import Instance
+from .ipc import Frame, Kind
+from .ipc.channel import Channel
+from .ipc.lifeline import Lifeline
+from .ipc.waiter import Waiter
+from .output import Output
+from .received import Received
+
+
+class Worker:
+    """Serves one instance on `channel`, in the thread that calls `run`."""
+
+    def __init__(self, channel: Channel, output: Output, lifeline: Lifeline) -> None:
+        self._channel = channel
+        self._output = output
+        self._lifeline = lifeline
+        self._inbox: deque[Any] = deque()  # Received; the frames START and STOP
+        self._waiter = Waiter()
+        self._usual_ns = 0  # about what the longest of the latest executions took
+        channel.on(Kind.START, self._take)
+        channel.on(Kind.STOP, self._take)
+        channel.on(Kind.EXECUTE, self._take_batches)
+
+    def run(self) -> int:
+        """Wait for START and serve until STOP; return the exit status."""
+        start = self._next()
+        for pipe in start.take_descriptors():
+            self._lifeline.hold(pipe)
+        try:
+            instance = Instance(start.extras, self._channel)
+        except BaseException as error:  # SystemExit as well
+            self._output.end_lines()
+            self._channel.send(Kind.FAILED, extras={"message": describe(error), "code": int(ErrorCode.INTERNAL)})
+            return 1
+        self._output.end_lines()
+        self._channel.send(
+            Kind.STARTED, extras={"pid": os.getpid(), "max_open": None, "asks_ready": instance.asks_ready}
+        )
+        self._serve(instance)
+        CURRENT.set(None)
+        instance.finalize()
+        self._output.end_lines()
+        self._lifeline.cut()
+        self._channel.send(Kind.STOPPED)
+        return 0
+
+    def _take(self, frame: Frame) -> None:
+        self._inbox.append(frame)
+        self._waiter.wake()
+
+    def _take_batches(self, frame: Frame) -> None:
+        self._inbox.append(Received(frame, self._channel))
+        self._waiter.wake()
+
+    def _next(self) -> Any:
+        self._channel.wait(self._waiter, self._inbox.__len__)
+        return self._inbox.popleft()
+
+    def _serve(self, instance: Instance) -> None:
+        open_requests = instance.host.open
+        while True:
+            if not self._inbox:
+                self._channel.send_returns()
+                open_requests.tidy(self._inbox)
+            received = self._next()
+            if not isinstance(received, Received):
+                return
+            self._execute(instance, received)
+
+    def _execute(self, instance: Instance, received: Received) -> None:
+        answers, executor = instance.answers, instance.executor
+        for current, requests in received.batches(instance.host, instance.outputs, instance.host.open):
+            begin_ns = monotonic_ns()
+            if answers.due(begin_ns + self._usual_ns):
+                self._send(instance)
+            CURRENT.set(current)
+            executor.run(requests)
+            answers.over(current.execution, begin_ns, executor.end_ns)
+            self._usual_ns = max(executor.end_ns - begin_ns, self._usual_ns - (self._usual_ns >> 3))
+            self._output.end_lines()
+        del requests  # their shared memory goes back with the answers
+        self._send(instance)
+
+    @staticmethod
+    def _send(instance: Instance) -> None:
+        try:
+            instance.answers.send()
+        except TritonModelException as error:
+            instance.host.log("ERROR", str(error))

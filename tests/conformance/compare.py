@@ -1,0 +1,102 @@
+"""Asks both servers and prints what is equal and what is not: `python -m tests.conformance.compare [PATTERN ...]`.
+
+With `--triton-only FILE` it asks the real Triton alone and writes what it answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from tests.conformance import intended, repository
+from tests.conformance.comparing import differences
+from tests.conformance.exchange import Exchange, Topic
+from tests.conformance.interviewer import Interviewer
+from tests.conformance.server import running, triton_command, tritonpy_command
+from tests.conformance.topics import TOPICS
+
+TRITON_RESTARTS = 5
+"""The real Triton 2.51 dies now and then when a model's call of a metric or of a load fails."""
+
+
+def main() -> int:
+    """Return 0 where everything is as it should be."""
+    parser = argparse.ArgumentParser(description="Ask the real Triton and tritonpy the same questions.")
+    parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="topic/exchange, with * (default: all)")
+    parser.add_argument("--triton-only", metavar="FILE", help="ask the real Triton alone, write its answers to FILE")
+    parser.add_argument("--keep", metavar="DIR", help="keep repository and logs in this folder")
+    options = parser.parse_args()
+    chosen = [(topic, exchange) for topic, exchange in exchanges() if _wanted(topic, exchange, options.patterns)]
+    with _folder(options.keep) as folder, contextlib.ExitStack() as stack:
+        models = repository.write(folder / "models")
+        triton = stack.enter_context(Interviewer(lambda: running(triton_command(), models, folder / "triton.log"), TRITON_RESTARTS))
+        if options.triton_only:
+            return _record(triton, chosen, Path(options.triton_only))
+        tritonpy = stack.enter_context(Interviewer(lambda: running(tritonpy_command(), models, folder / "tritonpy.log")))
+        return _compare(triton, tritonpy, chosen)
+
+
+def exchanges() -> Iterator[tuple[Topic, Exchange]]:
+    """Yield every exchange with its topic."""
+    for topic in TOPICS:
+        for exchange in topic.exchanges:
+            yield topic, exchange
+
+
+def full_name(topic: Topic, exchange: Exchange) -> str:
+    """Return the name that reports and `differences.toml` use."""
+    return f"{topic.name}/{exchange.name}"
+
+
+def _wanted(topic: Topic, exchange: Exchange, patterns: list[str]) -> bool:
+    return not patterns or any(fnmatchcase(full_name(topic, exchange), pattern) for pattern in patterns)
+
+
+@contextlib.contextmanager
+def _folder(keep: str | None) -> Iterator[Path]:
+    if keep:
+        Path(keep).mkdir(parents=True)
+        yield Path(keep).resolve()
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+
+
+def _compare(triton: Interviewer, tritonpy: Interviewer, chosen: list[tuple[Topic, Exchange]]) -> int:
+    listed = intended.read()
+    words = []
+    for topic, exchange in chosen:
+        name = full_name(topic, exchange)
+        try:
+            found = list(differences(triton.answers(topic, exchange), tritonpy.answers(topic, exchange)))
+            verdict = intended.judge(name, found, listed)
+            words.append("NOT EQUAL" if not verdict.good else "as listed" if verdict.listed else "equal")
+            details = str(verdict)
+        except Exception as error:  # a server that cannot be asked this can be asked the next
+            words.append("FAILED")
+            details = f"{type(error).__name__}: {error}"
+        print(f"{words[-1]:10} {name}", flush=True)
+        if details:
+            print("\n".join(f"    {line}" for line in details.splitlines()), flush=True)
+    print(f"{len(words)} exchanges:", ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words))))
+    return int(not {"NOT EQUAL", "FAILED"}.isdisjoint(words))
+
+
+def _record(triton: Interviewer, chosen: list[tuple[Topic, Exchange]], path: Path) -> int:
+    with path.open("w", encoding="utf-8") as file:
+        for topic, exchange in chosen:
+            file.write(f"### {full_name(topic, exchange)}\n")
+            for place, answer in triton.answers(topic, exchange).items():
+                file.write(f"{place}: {json.dumps(answer, ensure_ascii=False)}\n")
+            file.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

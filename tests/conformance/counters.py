@@ -1,0 +1,74 @@
+"""What a server counts: statistics of models and samples of metrics, as plain numbers that can be subtracted."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.conformance import http_answer
+from tests.conformance.exchange import get
+from tests.conformance.server import Server
+
+SETTLE_S = 10.0
+COUNTED_METRICS = ("nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count", "nv_inference_exec_count")
+
+
+def statistics(server: Server, model: str) -> dict[str, int]:
+    """Return every count of the model's statistics by its place; what was never counted is left out."""
+    found = server.ask(f"/v2/models/{model}/stats").get("json", {}).get("model_stats", [{}])[0]
+    counts = {f"statistics {name}": found[name] for name in ("inference_count", "execution_count") if found.get(name)}
+    for kind, entry in found.get("inference_stats", {}).items():
+        counts[f"statistics {kind}"] = entry["count"]
+    for batch in found.get("batch_stats", []):
+        counts[f"statistics batch of {batch['batch_size']}"] = batch["compute_infer"]["count"]
+    for response, entries in found.get("response_stats", {}).items():
+        counts.update({f"statistics response {response} {kind}": entry["count"] for kind, entry in entries.items()})
+    metrics = [sample for name in COUNTED_METRICS for sample in samples(server, name) if f'model="{model}"' in sample[0]]
+    return {key: int(value) for key, value in [*counts.items(), *metrics] if value}
+
+
+def finished(counts: dict[str, int]) -> int:
+    """Return how many requests were answered, well or not."""
+    return counts.get("statistics success", 0) + counts.get("statistics fail", 0)
+
+
+def growth(server: Server, model: str, before: dict[str, int], requests: int) -> dict[str, int]:
+    """Wait until `requests` more are counted and the counts rest; return what they grew by."""
+    deadline = time.monotonic() + SETTLE_S
+    last: dict[str, int] = {}
+    equal = 0
+    while time.monotonic() < deadline and equal < 3:
+        now = statistics(server, model)
+        equal = equal + 1 if now == last and finished(now) - finished(before) >= requests else 0
+        last = now
+        time.sleep(0.02)
+    return {key: change for key, value in last.items() if (change := value - before.get(key, 0))}
+
+
+def samples(server: Server, prefix: str) -> list[tuple[str, float]]:
+    """Return the samples of the families whose name starts with `prefix`: name with labels in alphabetical order, and value."""
+    answer = http_answer.ask(server.ports["metrics"], get("/metrics"))
+    found = []
+    for family in text_string_to_metric_families(answer["text"]):
+        if family.name.startswith(prefix):
+            for sample in family.samples:
+                labels = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(sample.labels.items()))
+                found.append((f"{sample.name}{{{labels}}}", sample.value))
+    return sorted(found)
+
+
+def families(server: Server, prefix: str) -> dict[str, Any]:
+    """Return type, help and samples of the families whose name starts with `prefix`."""
+    answer = http_answer.ask(server.ports["metrics"], get("/metrics"))
+    return {
+        family.name: {
+            "type": family.type,
+            "help": family.documentation,
+            "samples": {key: value for key, value in samples(server, family.name) if key.startswith(family.name)},
+        }
+        for family in text_string_to_metric_families(answer["text"])
+        if family.name.startswith(prefix)
+    }

@@ -1,0 +1,75 @@
+"""Sends the bytes of gRPC messages and reads the answers as plain data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from tritonpy_protos import grpc_service_pb2 as pb
+from tritonpy_protos.service import METHODS
+
+from tests.conformance.exchange import Grpc, Stream
+from tests.conformance.http_answer import NO_ANSWER
+from tests.conformance.tensor_data import values
+
+BY_NAME = {method.name: method for method in METHODS}
+STREAM_PATH = BY_NAME["ModelStreamInfer"].path
+
+
+def ask(channel: grpc.Channel, call: Grpc) -> dict[str, Any]:
+    """Return code and message of the status, and what was answered."""
+    method = BY_NAME[call.method]
+    invoke = channel.unary_unary(method.path, response_deserializer=method.response.FromString)
+    try:
+        answer = invoke(call.message.SerializeToString(deterministic=True), timeout=call.deadline)
+    except grpc.RpcError as error:
+        return _status(error)
+    return {"code": "OK", "answer": readable(answer)}
+
+
+def ask_stream(channel: grpc.Channel, stream: Stream) -> dict[str, Any]:
+    """Return the answers of each request in their order, by the request's id, and how the call ended."""
+    invoke = channel.stream_stream(STREAM_PATH, response_deserializer=pb.ModelStreamInferResponse.FromString)
+    enough = threading.Event()
+    call = invoke(_messages(stream, enough), timeout=stream.patience)
+    answers: dict[str, list[Any]] = {}
+    end: dict[str, Any] = {"code": "OK"}
+    count = 0
+    try:
+        for answer in call:
+            found = readable(answer.infer_response)
+            told = {"error": answer.error_message} if answer.error_message else {}
+            answers.setdefault(answer.infer_response.id, []).append({**told, **({"answer": found} if found else {})})
+            count += 1
+            if count == stream.cancel_after:
+                call.cancel()
+    except grpc.RpcError as error:
+        end = _status(error)
+    finally:
+        enough.set()
+    return {"answers": answers, "end": NO_ANSWER if end["code"] == "DEADLINE_EXCEEDED" else end}
+
+
+def _messages(stream: Stream, enough: threading.Event) -> Iterator[bytes]:
+    for message in stream.messages:
+        yield message.SerializeToString(deterministic=True)
+    if stream.cancel_after is not None:
+        enough.wait(stream.patience)
+
+
+def readable(message: Message) -> dict[str, Any]:
+    """Return a message as a dictionary; raw tensors are read into the outputs that they belong to."""
+    found: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    if isinstance(message, pb.ModelInferResponse) and message.raw_output_contents:
+        del found["raw_output_contents"]
+        for output, raw in zip(found["outputs"], message.raw_output_contents, strict=False):
+            output["raw"] = values(output.get("datatype", "UINT8"), raw)
+    return found
+
+
+def _status(error: grpc.RpcError) -> dict[str, Any]:
+    return {"code": error.code().name, "message": error.details()}

@@ -1,0 +1,3 @@
+"""A package inside the version."""
+
+from __future__ import annotations

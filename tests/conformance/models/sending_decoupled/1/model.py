@@ -1,0 +1,1 @@
+../../sending/1/model.py

@@ -1,0 +1,116 @@
+"""A server process that is asked: the real Triton, or tritonpy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+
+from tests.conformance import http_answer
+from tests.conformance.exchange import get
+
+TRITONSERVER = "TRITONPY_TRITONSERVER"
+START_S = 120.0
+ALIVE_S = 5.0
+FLAGS = ("--model-control-mode=explicit", "--exit-timeout-secs=5")
+
+
+class Server:
+    """A running server; `ports` by protocol, `log` is the file that it writes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], ports: dict[str, int], log: Path) -> None:
+        self.process = process
+        self.ports = ports
+        self.channel = grpc.insecure_channel(
+            f"127.0.0.1:{ports['grpc']}", [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+        )
+        self._log = log
+
+    def logged(self, start: int = 0) -> str:
+        """Return what was logged, from a position on."""
+        return self._log.read_bytes()[start:].decode("utf-8", "backslashreplace")
+
+    def log_size(self) -> int:
+        """Return how much is logged, in bytes."""
+        return self._log.stat().st_size
+
+    def ask(self, path: str) -> dict[str, Any]:
+        """GET a path of the HTTP port."""
+        return http_answer.ask(self.ports["http"], get(path))
+
+    def alive(self) -> bool:
+        """Return whether it runs and answers: a process that is stuck while it dies is as good as dead."""
+        live = get("/v2/health/live", patience=ALIVE_S)
+        return self.process.poll() is None and http_answer.ask(self.ports["http"], live).get("status") == 200
+
+    def wait_until_ready(self) -> None:
+        """Return when it answers that it is ready; raises RuntimeError with its log when it ends before, or never is."""
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                if self.ask("/v2/health/ready").get("status") == 200:
+                    return
+            time.sleep(0.1)
+        raise RuntimeError(f"the server is not ready (exit status {self.process.poll()}); it printed:\n{self.logged()[-4000:]}")
+
+    def end(self) -> None:
+        """Stop it, and whatever it started."""
+        self.channel.close()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self.process.pid).children(recursive=True)
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(20)
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def triton_command() -> list[str]:
+    """Return how the real Triton is started; KeyError where nobody said."""
+    return [os.environ[TRITONSERVER]]
+
+
+def tritonpy_command() -> list[str]:
+    """Return how tritonpy is started."""
+    return [sys.executable, "-m", "tritonpy", "serve"]
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], repository: Path, log: Path, *flags: str) -> Iterator[Server]:
+    """Start a server on free ports, with no model loaded, and end it."""
+    ports = dict(zip(("http", "grpc", "metrics"), free_ports(3), strict=True))
+    numbers = [f"--{protocol}-port={number}" for protocol, number in ports.items()]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, f"--model-repository={repository}", *numbers, *FLAGS, *flags],
+            stdout=output, stderr=output, start_new_session=True, cwd=log.parent,
+        )  # fmt: skip
+    server = Server(process, ports, log)
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        server.end()
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

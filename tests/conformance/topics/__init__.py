@@ -1,0 +1,21 @@
+"""Every topic that the two servers are asked about."""
+
+from __future__ import annotations
+
+from tests.conformance.topics import (
+    bls,
+    control,
+    crashes,
+    decoupled,
+    execute_errors,
+    load_errors,
+    metrics,
+    requests,
+    surroundings,
+    tensors,
+)
+
+TOPICS = tuple(
+    module.TOPIC
+    for module in (tensors, requests, execute_errors, decoupled, bls, metrics, surroundings, control, crashes, load_errors)
+)
