@@ -98,7 +98,11 @@ def test_the_error_of_the_lookup_comes_before_that_of_the_body(server):
 
 def test_only_errors_in_the_request_itself_are_called_json(server, engine):
     engine.answer = lambda request: [InferResponse([], request.model_name, 1, error=Internal("boom"))]
-    replies = [server.infer({"inputs": [{"name": "X"}]}), server.infer(BODY), server.call("POST", "/v2/models/other/infer", BODY)]
+    replies = [
+        server.infer({"inputs": [{"name": "X"}]}),
+        server.infer(BODY),
+        server.call("POST", "/v2/models/other/infer", BODY),
+    ]
     assert [reply.headers["content-type"] for reply in replies] == ["application/json", "text/plain", "text/plain"]
 
 

@@ -31,6 +31,14 @@ def read_reply(stream, method="POST"):
     return response.status, body, response
 
 
+def read_reply_from(file):
+    """Read one response of several from a file that goes on: status and body."""
+    status = int(file.readline().split()[1])
+    headers = dict(line.split(b": ", 1) for line in iter(file.readline, b"\r\n"))
+    lengths = {name.lower(): value for name, value in headers.items()}
+    return status, file.read(int(lengths[b"content-length"]))
+
+
 def wait_until(condition, server):
     async def poll():
         while not condition():  # noqa: ASYNC110
@@ -174,3 +182,55 @@ def test_no_delay_is_set_on_connections(server):
     accepted = live.transport.get_extra_info("socket")
     assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
     connection.close()
+
+
+def test_requests_with_a_known_head_are_answered_each_with_its_own_body(server, engine):
+    with connect(server) as stream:
+        file = stream.makefile("rb")
+        for number in (1, 2, 3):
+            body = BODY.replace(b"[1]}", b"[%d]}" % number)
+            assert len(body) == len(BODY)
+            stream.sendall(request(body))
+            assert json.loads(read_reply_from(file)[1])["outputs"][0]["data"] == [number]
+    assert len(engine.requests) == 3
+
+
+def test_a_known_head_whose_body_comes_later_waits_for_it(server, engine):
+    with connect(server) as stream:
+        file = stream.makefile("rb")
+        for _ in range(2):
+            stream.sendall(request())
+            assert read_reply_from(file)[0] == 200
+        stream.sendall(request()[:-3])
+        stream.sendall(request()[-3:] + b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert read_reply_from(file)[0] == 200
+        assert json.loads(read_reply_from(file)[1])["name"] == "triton"
+
+
+def test_a_known_head_sent_while_its_predecessor_runs_waits_its_turn(server, engine):
+    with connect(server) as stream:
+        file = stream.makefile("rb")
+        stream.sendall(request())
+        assert read_reply_from(file)[0] == 200
+        engine.hold = True
+        stream.sendall(request())
+        wait_until(lambda: len(engine.requests) == 2, server)
+        stream.sendall(request())
+        engine.hold = False
+        server.loop.call_soon_threadsafe(engine.release)
+        assert [read_reply_from(file)[0] for _ in range(2)] == [200, 200]
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_is_not(start_server, engine):
+    server = start_server(keep_alive_s=1)
+    with connect(server) as idle, connect(server) as busy:
+        idle_file, busy_file = idle.makefile("rb"), busy.makefile("rb")
+        for stream, file in ((idle, idle_file), (busy, busy_file)):
+            stream.sendall(request())
+            assert read_reply_from(file)[0] == 200
+        engine.hold = True
+        busy.sendall(request())
+        assert idle_file.read() == b""  # closed by the server
+        engine.hold = False
+        server.loop.call_soon_threadsafe(engine.release)
+        assert read_reply_from(busy_file)[0] == 200
