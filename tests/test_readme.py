@@ -202,6 +202,22 @@ def test_a_backend_written_from_readme_alone_serves_over_both_protocols(elsewher
         assert grpc_shout(f"127.0.0.1:{elsewhere.ports[8001]}") == [b"HI!!", b"THERE!!"]
 
 
+def test_a_python_model_written_from_readme_alone_answers_and_is_debugged(elsewhere: Checkout) -> None:
+    folder = elsewhere.folder / "python_models" / "reverse"
+    assert "`models/reverse/1/`" in README
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "model.py").write_text(block("class TritonPythonModel"), encoding="utf-8")
+    elsewhere.shell(block("pip install ./plugins/backend_python"))
+    ask = block("curl", "reverse/infer")
+    ports = "--http-port=8000 --grpc-port=8001 --metrics-port=8002"
+    with elsewhere.serving(f".venv/bin/tritonpy serve --model-repository python_models {ports}"):
+        assert json.loads(elsewhere.shell(ask))["outputs"][0]["data"] == ["desserts"]
+    (elsewhere.folder / "request.json").write_text(ask.partition(" -d '")[2].rstrip("'\n"), encoding="utf-8")
+    assert "`tritonpy debug models/reverse`" in README
+    printed = elsewhere.shell(".venv/bin/tritonpy debug python_models/reverse --request request.json")
+    assert "desserts" in printed
+
+
 def grpc_shout(address: str) -> list[bytes]:
     import numpy as np
     import tritonclient.grpc

@@ -8,7 +8,7 @@ import socket
 import sys
 
 sys.path.insert(0, sys.argv[1])
-import ipc  # noqa: E402
+import ipc
 
 
 class Tensor:

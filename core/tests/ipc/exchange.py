@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -111,7 +112,7 @@ def carry(sent: tuple[bytes, Sequence[int]], receiver: Endpoint, cuts: Sequence[
     for descriptor in descriptors:
         os.close(descriptor)
     frames = []
-    for start, stop in zip(places, places[1:], strict=False):
+    for start, stop in pairwise(places):
         frames += receiver.feed(data[start:stop], copies)
         copies = []
     return frames

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(said: list, c
     data = b"".join(encode(kind, words, extras, [payload], len(payload)) for kind, words, extras, payload in padded)
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     reader, frames = FrameReader(), []
-    for start, stop in zip(places, places[1:], strict=False):
+    for start, stop in pairwise(places):
         frames += reader.feed(data[start:stop])
     assert [(f.kind, list(f.words), f.extras, f.payload.tobytes(), parcel, used) for f, parcel, used in frames] == [
         (*each, 0, 0) for each in padded

@@ -78,7 +78,7 @@ VIEWS: dict[str, Callable[[np.ndarray], Any]] = {
     "slice of a memoryview": lambda array: memoryview(array)[3:5],
     "array of a memoryview": lambda array: np.asarray(memoryview(array)),
     "subclass": lambda array: array.view(np.recarray),
-    "DLPack": lambda array: np.from_dlpack(array),
+    "DLPack": np.from_dlpack,
     "array interface": lambda array: np.asarray(Interface(array)),
 }
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 from tritonpy.runners.rings import Rings
 
@@ -62,3 +63,75 @@ def test_a_loop_that_does_not_run_is_not_waited_for() -> None:
         rings.attach(runner.get_loop())
         rings.soon(lambda: rung.append(1))
         assert rung == [1]
+
+
+def on_a_loop(act: Callable[[Rings], None]) -> list[str]:
+    """Let `act` ring; return what the loop complained of."""
+    complaints: list[str] = []
+
+    async def turn() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, said: complaints.append(str(said["exception"])))
+        rings = Rings()
+        rings.attach(loop)
+        act(rings)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    asyncio.run(turn())
+    return complaints
+
+
+def test_what_a_ring_brings_about_happens_at_the_same_moment() -> None:
+    seen: list[str] = []
+
+    def ring(rings: Rings) -> None:
+        def first() -> None:
+            rings.soon(lambda: seen.append("brought about"))
+            seen.append("first")
+
+        rings.soon(first)
+        rings.soon(lambda: seen.append("second"))
+        asyncio.get_running_loop().call_soon(lambda: seen.append("next"))
+
+    assert on_a_loop(ring) == []
+    assert seen == ["first", "second", "brought about", "next"]
+
+
+def test_a_ring_that_raises_silences_no_other_neither_now_nor_later() -> None:
+    seen: list[str] = []
+
+    def ring(rings: Rings) -> None:
+        def fail() -> None:
+            rings.soon(lambda: seen.append("brought about"))
+            raise ValueError("a broken bell")
+
+        rings.soon(fail)
+        rings.soon(lambda: seen.append("behind"))
+        asyncio.get_running_loop().call_later(0, lambda: rings.soon(lambda: seen.append("later")))
+
+    assert on_a_loop(ring) == ["a broken bell"]
+    assert seen == ["behind", "brought about", "later"]
+
+
+def test_every_ring_may_raise() -> None:
+    def ring(rings: Rings) -> None:
+        def fail() -> None:
+            raise ValueError("a broken bell")
+
+        for _ in range(3):
+            rings.soon(fail)
+
+    assert on_a_loop(ring) == ["a broken bell"] * 3
+
+
+def test_the_loop_is_known_while_it_is_attached() -> None:
+    async def turn() -> None:
+        rings, loop = Rings(), asyncio.get_running_loop()
+        assert rings.loop is None
+        rings.attach(loop)
+        assert rings.loop is loop
+        rings.detach()
+        assert rings.loop is None
+
+    asyncio.run(turn())

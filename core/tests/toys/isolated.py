@@ -21,7 +21,7 @@ from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.api.options import Options
 from tritonpy.custom_metrics import MetricKind
 from tritonpy.errors import InvalidArgument
-from tritonpy.testing.in_process_server import RunningServer, running_server
+from tritonpy.testing import RunningServer, running_server
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 

@@ -72,6 +72,12 @@ class Frame:
         taken, self.descriptors = self.descriptors, ()
         return taken
 
+
+class LadenFrame(Frame):
+    """A frame that came with descriptors: those that nobody took are closed with it."""
+
+    __slots__ = ()
+
     def __del__(self) -> None:
         for descriptor in self.descriptors:
             os.close(descriptor)
@@ -97,16 +103,24 @@ def encode(
 
 
 _HEADS: dict[int, Struct] = {}
+_WORDS: dict[int, Struct] = {}
 
 
 def _head(count: int) -> Struct:
-    """Return the layout of a header and `count` words; making one costs more than using it."""
-    head = _HEADS.get(count)
-    if head is None:
-        head = Struct(f"{_HEADER.format}{count}Q" + ("8x" if count % 2 else ""))
-        if count < _SHORT:
-            _HEADS[count] = head
-    return head
+    """Return the layout of a header and `count` words."""
+    return _HEADS.get(count) or _kept(_HEADS, count, f"{_HEADER.format}{count}Q" + ("8x" if count % 2 else ""))
+
+
+def _words(count: int) -> Struct:
+    """Return the layout of `count` words."""
+    return _WORDS.get(count) or _kept(_WORDS, count, f"<{count}Q")
+
+
+def _kept(layouts: dict[int, Struct], count: int, layout: str) -> Struct:
+    made = Struct(layout)  # making one costs more than using it
+    if count < _SHORT:
+        layouts[count] = made
+    return made
 
 
 class FrameReader:
@@ -131,15 +145,15 @@ class FrameReader:
                 return []
             data = bytearray().join(self._parts)  # what tensors view may be written to
             self._parts.clear()
-        frames = []
-        at, end = 0, len(data)
-        while True:
-            size = self._size(data, at) if end - at >= _HEADER.size else _HEADER.size
-            if end - at < size:
+        frames: list[tuple[Frame, int, int]] = []
+        at, end, need = 0, len(data), _HEADER.size
+        while end - at >= _HEADER.size:
+            need = self._cut(data, at, end, frames)
+            if need > end - at:
                 break
-            frames.append(self._frame(data, at))
-            at += size
-        self._have, self._need = end - at, size
+            at += need
+            need = _HEADER.size
+        self._have, self._need = end - at, need
         if self._have:
             self._parts.append(data[at:])
         return frames
@@ -150,21 +164,27 @@ class FrameReader:
         self._descriptors.clear()
         return left
 
-    @staticmethod
-    def _size(data: bytes | bytearray, at: int) -> int:
-        _, _, words, extras, inline, _, _ = _HEADER.unpack_from(data, at)
-        if max(8 * words, extras, inline) > _LIMIT:
-            raise ProtocolError("a frame announces an impossible length")
-        return _HEADER.size + aligned(8 * words) + aligned(extras) + aligned(inline)
-
-    def _frame(self, data: bytes | bytearray, at: int) -> tuple[Frame, int, int]:
+    def _cut(self, data: bytes | bytearray, at: int, end: int, frames: list[tuple[Frame, int, int]]) -> int:
+        """Append the frame that begins at `at`, if it is whole; return its size."""
         kind, descriptors, count, extras, inline, parcel, used = _HEADER.unpack_from(data, at)
-        at += _HEADER.size
-        words = Struct(f"<{count}Q").unpack_from(data, at)
-        at += aligned(8 * count)
-        text = data[at : at + extras]
-        payload = np.frombuffer(data, np.uint8, inline, at + aligned(extras))
-        if descriptors > len(self._descriptors):
+        if max(8 * count, extras, inline) > _LIMIT:
+            raise ProtocolError("a frame announces an impossible length")
+        words_at = at + _HEADER.size
+        text_at = words_at + aligned(8 * count)
+        payload_at = text_at + aligned(extras)
+        size = payload_at + aligned(inline) - at
+        if size <= end - at:
+            words = _words(count).unpack_from(data, words_at)
+            text = bytes(data[text_at : text_at + extras]) if extras else b""
+            payload = np.frombuffer(data, np.uint8, inline, payload_at)
+            if descriptors:
+                frame: Frame = LadenFrame(kind, words, text, payload, self._taken(kind, descriptors))
+            else:
+                frame = Frame(kind, words, text, payload, ())
+            frames.append((frame, parcel, used))
+        return size
+
+    def _taken(self, kind: int, count: int) -> tuple[int, ...]:
+        if count > len(self._descriptors):
             raise ProtocolError(f"a frame of kind {kind} announces descriptors that did not come")
-        taken = tuple([self._descriptors.popleft() for _ in range(descriptors)])
-        return Frame(kind, words, text, payload, taken), parcel, used
+        return tuple([self._descriptors.popleft() for _ in range(count)])

@@ -52,7 +52,7 @@ def pack(rows: Sequence[Row], wants: Sequence[Wants], written: Written) -> tuple
 def _alike(one: Row, other: Row) -> bool:
     if len(one) != len(other):
         return False
-    for a, b in zip(one, other):
+    for a, b in zip(one, other):  # noqa: SIM110  once per row: a generator costs as much as the comparison
         if a.shape != b.shape or a.name != b.name or a.datatype != b.datatype:
             return False
     return True
@@ -83,8 +83,7 @@ def unpack(
         for _ in range(groups):
             signature, count = known.get(words[at]), words[at + 1]
             at += 2
-            if len(rows) + count > _MOST_ROWS:
-                raise ValueError(f"{count} rows")
+            _limit(len(rows) + count)
             columns = []
             for column in signature.columns:
                 sizes: Sequence[int] = ()
@@ -98,6 +97,11 @@ def unpack(
     except (IndexError, ValueError, OverflowError) as error:
         raise ProtocolError(f"the tensors of a frame do not fit: {error}") from error
     return rows, wants
+
+
+def _limit(count: int) -> None:
+    if count > _MOST_ROWS:
+        raise ValueError(f"{count} rows")
 
 
 def _cut(

@@ -37,7 +37,7 @@ from tritonpy.repository.opened import Opened, free
 from tritonpy.repository.reading import placed, read_config, string_parameters
 from tritonpy.repository.runtime import runtime_of
 from tritonpy.repository.versions import version_folders, versions_to_load
-from tritonpy.runners.isolation import isolated
+from tritonpy.runners.isolation import isolated, loads_elsewhere
 from tritonpy.runners.local import LocalRunner
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Runner
@@ -178,7 +178,11 @@ class ModelLoader:
 
     def _run(self, context: ModelContext, model: LoadedModel, scheduler: Scheduler) -> None:
         backend = self._backend(context.config)
-        context.shared = backend.load(context)
+        if not loads_elsewhere(context, backend):
+            context.shared = backend.load(context)
+        elif context.shared is not None:  # opened to complete the configuration, and of no use here
+            free(backend, context.shared)
+            context.shared = None
         model.runner = self._runner(context, backend, model, scheduler)
         try:
             self._start_instances(context.config, model.runner, scheduler)

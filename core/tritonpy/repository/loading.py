@@ -29,10 +29,22 @@ class VersionLoading:
         When one fails, those that had loaded are closed again and its error is raised.
         """
         try:
-            self._loader.complete(prepared)
-            return self._load_all(prepared, self._choose(prepared))
+            chosen = self._choose(prepared)
+            self._complete(prepared, chosen)
+            return self._load_all(prepared, chosen)
         finally:
             prepared.opened.close()
+
+    def _complete(self, prepared: Prepared, chosen: Sequence[int]) -> None:
+        # Triton completes the configuration of each version for itself: what is wrong there is wrong with every version.
+        try:
+            self._loader.complete(prepared)
+        except Exception as error:
+            reason = _reason(error)
+            for version in chosen:
+                self._table.set_state(prepared.name, version, State.UNAVAILABLE, reason)
+            states = [f"version {version} is at UNAVAILABLE state: {reason};" for version in chosen]
+            raise Internal("".join(states)) from error
 
     def _load_all(self, prepared: Prepared, chosen: Sequence[int]) -> dict[int, LoadedModel]:
         name = prepared.name

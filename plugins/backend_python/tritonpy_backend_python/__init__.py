@@ -1,4 +1,4 @@
-"""The backend `python`: serves model.py files written for Triton, each instance in a process of its own."""
+"""The backend `python`: serves model.py files written for Triton, each instance in a process of its own; and the command that debugs one."""
 
 from __future__ import annotations
 
@@ -9,3 +9,9 @@ from tritonpy import hookimpl
 def tritonpy_backends() -> dict[str, str]:
     """Register the backend under the name that configurations give."""
     return {"python": "tritonpy_backend_python.backend:PythonBackend"}
+
+
+@hookimpl
+def tritonpy_commands() -> dict[str, str]:
+    """Register `tritonpy debug`."""
+    return {"debug": "tritonpy_backend_python.debug.command:DebugCommand"}

@@ -10,7 +10,8 @@ from tritonpy import ModelContext, SpawnedProcess, WorkerProcess
 from tritonpy_backend_python.environments import Environment, resolve_environment
 from tritonpy_backend_python.limits import limits_of
 from tritonpy_backend_python.options import PythonOptions
-from tritonpy_backend_python.template import WORKER_FOLDER, Template, TemplateLostError
+from tritonpy_backend_python.template import Template, TemplateLostError
+from tritonpy_backend_python.worker_folder import WORKER_FOLDER
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

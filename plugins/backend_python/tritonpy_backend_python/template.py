@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
 from tritonpy import Code, Internal, ModelContext, SpawnedProcess, TritonError, WorkerProcess, error_of
@@ -19,8 +18,8 @@ from tritonpy_backend_python.arguments import model_message
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.forked import ForkedProcess
 from tritonpy_backend_python.printed import Printed
+from tritonpy_backend_python.worker_folder import WORKER_FOLDER
 
-WORKER_FOLDER = Path(__file__).with_name("worker")
 _END_S = 2.0  # for the process to end by itself once its socket is closed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from typing import Any
 
 from tritonpy import Engine, TritonError
@@ -13,6 +14,7 @@ from tritonpy_frontend_http.infer_path import infer_target
 
 _READY = "/v2/health/ready"
 _PROBES = frozenset({_READY, "/v2/health/live"})
+_VERSIONED = re.compile(r"/v2/models/[^/]+/versions/([^/]*)")
 _STOPPING_BODY = error_body(STOPPING)
 
 
@@ -69,9 +71,8 @@ class FrontDoor:
 
 def _is_known(path: str) -> bool:
     # Litestar would take "/v2/" for "/v2" and any text for a version; to Triton neither path exists.
-    _, between, rest = path.partition("/versions/")
-    version = rest.partition("/")[0]
-    return not path.endswith("/") and (not between or (version.isascii() and version.isdigit()))
+    versioned = _VERSIONED.match(path)
+    return not path.endswith("/") and (versioned is None or (versioned[1].isascii() and versioned[1].isdigit()))
 
 
 async def _send_json(send: Any, status: int, body: bytes) -> None:

@@ -34,6 +34,7 @@ from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import STATUS, error_body
 from tritonpy_frontend_http.infer_calls import model_version
 
+_PLAIN = {"content-type": "text/plain"}
 _DONE = Response("", status_code=200, media_type="application/json")
 
 
@@ -109,12 +110,12 @@ def _versioned(rest: str) -> list[str]:
 
 
 def _readiness(engine: Engine) -> list[Any]:
-    @get(_versioned("/ready"), media_type=MediaType.TEXT)
+    @get(_versioned("/ready"), exception_handlers={TritonError: _on_unreadiness})
     async def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
         """Say whether a model serves: 200 without a body, or 400."""
         if not await asyncio.to_thread(engine.is_model_ready, model, model_version(version)):
             raise InvalidArgument("Model version not ready")
-        return Response("", status_code=200, media_type="text/plain")
+        return Response("", status_code=200, headers=_PLAIN)
 
     return [model_ready]
 
@@ -202,6 +203,11 @@ def _on_triton_error(_request: object, error: TritonError) -> Response[bytes]:
 
 
 _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
+
+
+def _on_unreadiness(_request: object, error: TritonError) -> Response[bytes]:
+    # JSON, but not called so: Triton's own words
+    return Response(error_body(error.message), status_code=STATUS[error.code], headers=_PLAIN)
 
 
 def _on_http_error(_request: object, error: HTTPException) -> Response[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Grpc, Http, Stream, Together, get, post, topic
+from tests.conformance.exchange import Exchange, Grpc, Stream, Together, get, topic
 from tests.conformance.inferring import Inference, both, given, streamed, text
 
 EMPTY_FINAL = {"triton_enable_empty_final_response": True}
@@ -73,10 +73,6 @@ def counted(name: str, inference: Inference, times: int = 1) -> Exchange:
     return Exchange(name, (streamed(*(inference.named(id=str(number)) for number in range(times))),), {inference.model: times})
 
 
-def generate(model: str, stream: bool, body: Any) -> Http:
-    return post(f"/v2/models/{model}/generate{'_stream' if stream else ''}", body)
-
-
 REPEAT = Inference("repeat", {"IN": given("INT32", 4, 2, 0, 1)})
 NONE = Inference("repeat", {"IN": given("INT32")})
 TOPIC = topic(
@@ -95,10 +91,6 @@ TOPIC = topic(
         counted("square 3 with empty final response", Inference("square", {"IN": given("INT32", 3, shape=(1, 1))}, parameters=EMPTY_FINAL)),
         counted("square 0 with empty final response", Inference("square", {"IN": given("INT32", 0, shape=(1, 1))}, parameters=EMPTY_FINAL)),
         Exchange("unary on a decoupled model", (REPEAT.binary(), REPEAT.grpc())),
-        Exchange("generate on a decoupled model", (generate("repeat", False, {"IN": [5]}), generate("repeat", False, {"IN": [5, 6]}))),
-        Exchange("generate_stream", (generate("repeat", True, {"IN": [5, 6, 7], "id": "an id"}),)),
-        Exchange("generate_stream of nothing", (generate("repeat", True, {"IN": []}),)),
-        Exchange("generate_stream with an error", (generate("sending_decoupled", True, {"PLAN": '[["send", 1], ["error_final", "NOT_FOUND"]]'}),)),
         Exchange("decoupled metadata", (get("/v2/models/repeat"), get("/v2/models/repeat/config"))),
         Exchange(
             "stream to a model that is not decoupled",

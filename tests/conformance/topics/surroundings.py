@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.exchange import Exchange, LogLines, Together, get, load, post, topic, unload
+from tests.conformance.exchange import Exchange, LogLines, Together, get, load, topic, unload
 from tests.conformance.inferring import Inference, both, given, text
 
 ONE = {"IN": given("INT32", 1)}
@@ -15,10 +15,6 @@ NAMED = {"backend": "python", "instance_group": [{"name": "own", "kind": "KIND_C
 def images(*parts: bytes, rows: int | None = None) -> Inference:
     shape = (len(parts) if rows is None else rows, 1)
     return Inference("preprocessing", {"IMAGE": given("BYTES", *parts, shape=shape)})
-
-
-def generate(body: object) -> Exchange:
-    return Exchange(f"generate {body}", (post("/v2/models/logging/generate", body),))
 
 
 TOPIC = topic(
@@ -48,10 +44,6 @@ TOPIC = topic(
             "groups with names",
             (load("versions", NAMED), LogLines("versions: instance", 3), get("/v2/models/versions/config"), unload("versions")),
         ),
-        generate({"TEXT": "generated"}),
-        generate({"TEXT": ["generated"], "id": "an id"}),
-        generate({"TEXT": 7}),
-        generate({"OTHER": "x"}),
         Exchange("parts at once", (Together((images(PIXMAP).grpc(), images(WIDER).binary())),)),
     ],
 )

@@ -18,7 +18,7 @@ from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.engine import Engine
 from tritonpy.api.options import NoOptions
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.errors import Internal
+from tritonpy.errors import Cancelled, Internal
 from tritonpy.ipc import Endpoint, Frame, Kind
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
@@ -27,8 +27,9 @@ from tritonpy.runners.workers.conversation import Conversation
 from tritonpy.runners.workers.executions import Executions
 from tritonpy.runners.workers.neighbours import Neighbours
 from tritonpy.testing.parse import model_config
+from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import PATIENCE_S
-from tritonpy.types import Batch, InferRequest, Tensor
+from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 
 CALLER = 'name: "caller" instance_group { count: 1 kind: KIND_CPU }'
 
@@ -64,6 +65,10 @@ def model_context(engine: Engine, metrics: CustomMetrics | None = None) -> Model
     context = ModelContext("caller", 1, config, folder, folder / "1", {}, {}, NoOptions(), engine, log)
     context.metrics = ModelMetrics(metrics or CustomMetrics())
     return context
+
+
+def floats(*values: float) -> Tensor:
+    return tensor(np.array(values, np.float32))
 
 
 def tensor(value: Any, name: str = "IN") -> Tensor:
@@ -189,6 +194,26 @@ class FakeWorker:
         data, descriptors, _, _ = socket.recv_fds(self.socket, 1 << 18, 16)
         assert data, f"the server closed the connection: {self.broken}"
         return data, descriptors
+
+
+class Recorder(ToyEngine):
+    """Keeps the requests that come; they are answered when the test does, or never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[InferRequest] = []
+
+    def infer(self, request: InferRequest) -> None:
+        self.requests.append(request)
+        request.owner = self
+
+    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        for request, response in zip(requests, responses, strict=True):
+            request.answered = response.final
+            request.sink.put(request, response)
+
+    def cancel(self, request: InferRequest) -> None:
+        request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
 
 
 @asynccontextmanager

@@ -6,8 +6,8 @@ import gc
 import numpy as np
 import pytest
 
-from core.tests.runners.workers.fake_worker import eventually, on_loop, tensor, worker_of
-from tritonpy.errors import Cancelled, Code
+from core.tests.runners.workers.fake_worker import Recorder, eventually, floats, on_loop, tensor, worker_of
+from tritonpy.errors import Code
 from tritonpy.ipc import Kind
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.toy_engine import ToyEngine
@@ -16,30 +16,6 @@ from tritonpy.types import InferRequest, InferResponse, SequenceInfo
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"
-
-
-class Recorder(ToyEngine):
-    """Keeps the requests that come; answers when `answer` is called, or never."""
-
-    def __init__(self):
-        super().__init__()
-        self.requests = []
-
-    def infer(self, request):
-        self.requests.append(request)
-        request.owner = self
-
-    def answer(self, requests, responses):
-        for request, response in zip(requests, responses, strict=True):
-            request.answered = response.final
-            request.sink.put(request, response)
-
-    def cancel(self, request):
-        request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
-
-
-def floats(*values):
-    return tensor(np.array(values, np.float32))
 
 
 @on_loop
@@ -367,49 +343,3 @@ async def test_a_worker_whose_executions_call_gets_no_execution_ahead():
         worker.call(2, [floats(1)], (1, 1), model="identity")
         await eventually(lambda: len(engine.requests) == 2)
         assert worker.executions.calls
-
-
-BROKEN_CALLS = {
-    "an execution that never was": ((5, 0), {"model": "identity"}),
-    "a request that never was": ((0, 5), {"model": "identity"}),
-    "no model": ((0, 0), {}),
-    "a model that is no text": ((0, 0), {"model": 5}),
-    "a parameter that is no parameter": ((0, 0), {"model": "identity", "parameters": {"a": []}}),
-    "a sequence without flags": ((0, 0), {"model": "identity", "sequence": [5]}),
-    "a time-out below zero": ((0, 0), {"model": "identity", "timeout_us": -1}),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN_CALLS)
-@on_loop
-async def test_a_call_without_sense_ends_the_worker(name):
-    words, said = BROKEN_CALLS[name]
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        worker.call(1, [floats(1)], words, **said)
-        assert "it broke the worker protocol" in await worker.until_broken()
-    assert engine.requests == []
-
-
-@on_loop
-async def test_a_number_that_is_used_twice_ends_the_worker():
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        worker.call(1, [floats(1)], model="identity")
-        worker.call(1, [floats(1)], model="identity")
-        assert "call 1 is open and was made again" in await worker.until_broken()
-
-
-@pytest.mark.parametrize("rows", [[], [[floats(1)]] * 2])
-@on_loop
-async def test_a_call_has_one_row(rows):
-    async with worker_of(Recorder()) as worker:
-        worker.send(Kind.CALL, [1, 0, 0], rows=rows, extras={"model": "identity"})
-        assert f"a call has {len(rows)} rows of tensors" in await worker.until_broken()
-
-
-@on_loop
-async def test_cancelling_what_was_never_called_ends_the_worker():
-    async with worker_of(Recorder()) as worker:
-        worker.send(Kind.CALL_CANCEL, [0])
-        assert "call 0 was cancelled and never made" in await worker.until_broken()

@@ -31,6 +31,8 @@ from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import Witness
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 
+SHORT_NS, LONG_NS = 1_000, 10_000_000  # executions that are given many at once, and one at a time
+NEEDS_ONE = 'rate_limiter { resources { name: "R" count: 1 } }'
 CONFIG = """
 name: "m"
 max_batch_size: 8
@@ -162,6 +164,12 @@ class WorkerModel:
             await asyncio.sleep(0)
         self.timer.stop()
         self.engine.__exit__()
+
+
+async def turn() -> None:
+    """Let everything happen that is due."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from tritonpy.types import DTYPES, Tensor
 
 log = logging.getLogger("tritonpy.worker")
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 _DESCRIPTORS = socket.CMSG_SPACE(16 * 4)
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -46,6 +46,7 @@ class Connection:
         self._endpoint = Endpoint(DTYPES, self._parcel_returned)
         self._unsent: deque[tuple[memoryview, list[int]]] = deque()
         self._closed = False
+        self._buffer = memoryview(bytearray(_CHUNK))
         loop.add_reader(connection, self._readable)
 
     def send(
@@ -92,17 +93,18 @@ class Connection:
 
     def _readable(self) -> None:
         try:
-            data, control, _, _ = self._socket.recvmsg(_CHUNK, _DESCRIPTORS, _CLOSE_ON_EXEC)
+            size, control, _, _ = self._socket.recvmsg_into((self._buffer,), _DESCRIPTORS, _CLOSE_ON_EXEC)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:  # it was killed with frames of ours unread
             self._end("")
             return
-        if not data:
+        if not size:
             self._end("")
             return
+        data = bytes(self._buffer[:size])  # what is viewed must stay, and mostly it is small
         try:
-            for frame in self._endpoint.feed(data, _descriptors(control)):
+            for frame in self._endpoint.feed(data, _descriptors(control) if control else ()):
                 self._received(frame)
                 if frame.descriptors:
                     raise ProtocolError(f"a frame of kind {frame.kind} came with descriptors that nobody wants")  # noqa: TRY301
@@ -128,10 +130,7 @@ class Connection:
         while self._unsent:
             data, descriptors = self._unsent[0]
             try:
-                if descriptors:
-                    sent = socket.send_fds(self._socket, [data], descriptors)
-                else:
-                    sent = self._socket.send(data)
+                sent = socket.send_fds(self._socket, [data], descriptors) if descriptors else self._socket.send(data)
             except (BlockingIOError, InterruptedError):
                 self._loop.add_writer(self._socket, self._writable)
                 return

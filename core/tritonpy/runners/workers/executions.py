@@ -208,6 +208,9 @@ def _extras(requests: Sequence[InferRequest]) -> dict[str, Any]:
     extras: dict[str, Any] = {}
     if any([request.id for request in requests]):
         extras["ids"] = [request.id for request in requests]
+    unchecked = [index for index, request in enumerate(requests) if request.unchecked_strings]
+    if unchecked:
+        extras["unchecked"] = unchecked
     rare = {str(index): said for index, request in enumerate(requests) if (said := _rare(request))}
     if rare:
         extras["requests"] = rare

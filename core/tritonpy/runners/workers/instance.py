@@ -125,7 +125,7 @@ class Instance:
             if batch is None:
                 return
             batch.model = self._model
-            if any([request.unchecked_strings for request in batch.requests]):
+            if not worker.checks_strings and any([request.unchecked_strings for request in batch.requests]):
                 self._checking += 1
                 self._loop.create_task(self._check(worker, batch))
             else:
@@ -194,7 +194,9 @@ class Instance:
             return None
         batch.model = self._model
         try:
-            strings = any([request.unchecked_strings for request in batch.requests])
+            strings = not (worker is None or worker.checks_strings) and any(
+                [request.unchecked_strings for request in batch.requests]
+            )
             if strings and not await asyncio.to_thread(self._guards.admit, batch):
                 return None
             if worker is None or self.worker is not worker:
@@ -233,10 +235,8 @@ class Instance:
         self._dispatcher.withdraw(self.slot)
         if self._permitted:
             self._release()
-        name = self.slot.name
         self._model.log.error("%s", error)
-        text = f"Failed to process the request(s) for model '{name}', message: {error.message}"
-        self._fail(worker.executions.give_up(), Internal(text))
+        self._fail(worker.executions.give_up(), error)
         if not self._stopped:
             self._restart = self._loop.create_task(self._start_again((now_ns() - self._born_ns) / 1e9))
         self._dispatcher.wake()  # it may have been rung for something that another instance can do

@@ -13,6 +13,7 @@ from tritonpy.api.worker import Launcher
 from tritonpy.errors import Internal
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.isolation import loads_elsewhere
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Runner
@@ -83,8 +84,9 @@ class WorkerRunner(Runner):
         for permit in self._permits:
             self._limiter.unregister(permit)
         self._launcher.close()
-        self._backend.unload(self._model.shared)
-        self._model.shared = None
+        if not loads_elsewhere(self._model, self._backend):
+            self._backend.unload(self._model.shared)
+            self._model.shared = None
 
     def alive(self) -> bool:
         return all(instance.worker is not None for instance in self._instances)

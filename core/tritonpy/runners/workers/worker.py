@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.backend import InstanceContext, ModelContext
@@ -19,6 +20,7 @@ from tritonpy.runners.workers.conversation import Conversation
 from tritonpy.runners.workers.death import describe
 from tritonpy.runners.workers.executions import Execution, Executions
 from tritonpy.runners.workers.lifeline import lifeline
+from tritonpy.runners.workers.off_loop import on_a_thread
 from tritonpy.runners.workers.output import Output
 from tritonpy.runners.workers.questions import TakeMore
 from tritonpy.types import InferRequest
@@ -66,6 +68,7 @@ class Worker:
             {"model": model.name, "version": model.version, "instance": instance.name},
         )
         self.asks_ready = False
+        self.checks_strings = False  # it walks large BYTES tensors itself, when it decodes them
         self._process: WorkerProcess
         self._output: Output
         self._connection: Connection
@@ -106,6 +109,7 @@ class Worker:
             await asyncio.wait((self._gone,))
             raise
         self.asks_ready = bool(said.get("asks_ready"))
+        self.checks_strings = bool(said.get("checks_strings"))
         self._instance.max_open = said.get("max_open")
 
     async def is_ready(self) -> bool:
@@ -145,14 +149,14 @@ class Worker:
                 theirs.close()
                 os.close(write)
 
-        launching = asyncio.ensure_future(asyncio.to_thread(launch))
+        launching = asyncio.ensure_future(on_a_thread(launch))
         try:
             return await asyncio.shield(launching)
         except asyncio.CancelledError:
             with suppress(Exception):  # a thread cannot be stopped: what it still starts has nobody to work for
                 process = await launching
                 process.kill()
-                await asyncio.to_thread(process.wait, _REAP_S)
+                await on_a_thread(partial(process.wait, _REAP_S))
             raise
 
     def _received(self, frame: Frame) -> None:
@@ -188,10 +192,10 @@ class Worker:
 
     async def _reap(self) -> int | None:
         """Wait for the end of the process, or bring it about; then close what is left of it."""
-        status = await asyncio.to_thread(self._process.wait, _REAP_S)
+        status = await on_a_thread(partial(self._process.wait, _REAP_S))
         if status is None:
             self._process.kill()
-            status = await asyncio.to_thread(self._process.wait, _REAP_S)
+            status = await on_a_thread(partial(self._process.wait, _REAP_S))
         self._output.close()
         self._connection.close()
         return status

@@ -13,6 +13,8 @@ import pytest
 
 from tritonpy import Internal
 from tritonpy_backend_python.environments.cache import UNUSED_DAYS, EnvironmentCache, cache_folder
+from tritonpy_backend_python.environments.entry import Entry
+from tritonpy_backend_python.environments.lease import Lease
 
 Log = logging.LoggerAdapter[logging.Logger]
 
@@ -74,6 +76,32 @@ def test_many_at_once_build_once(cache: EnvironmentCache, log: Log, caplog: pyte
     logging.getLogger("tritonpy.test").removeHandler(watch)
     assert builds == [cache.folder / "name"]
     assert {lease.folder for lease in leases} == {cache.folder / "name"}
+
+
+def test_who_waits_for_a_build_does_not_wait_for_its_users(cache: EnvironmentCache, log: Log):
+    """Several look at the same time, one builds and goes on using it: the others get it too."""
+    looked = threading.Barrier(3)
+    borrow = Entry.borrow
+
+    def look_together(entry: Entry) -> Lease | None:
+        lease = borrow(entry)
+        if lease is None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                looked.wait(30)
+            looked.abort()
+        return lease
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
+        patch.setattr(Entry, "borrow", look_together)
+        leases = list(pool.map(lambda _: cache.obtain("name", "a source", nothing, log), range(3)))
+    assert len(leases) == 3
+
+
+def test_a_cache_that_can_only_be_read_lends_what_it_has(cache: EnvironmentCache, log: Log):
+    cache.obtain("name", "a source", nothing, log).release()
+    (cache.folder / "name.lock").unlink()
+    assert cache.obtain("name", "a source", nothing, log).folder.exists()
+    assert not (cache.folder / "name.lock").exists(), "nothing is written"
 
 
 def test_a_build_removes_what_is_unused(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):

@@ -6,10 +6,6 @@ from pathlib import Path
 from tritonpy_backend_python.environments.entry import Entry
 
 
-def never() -> None:
-    raise AssertionError("it waits")
-
-
 def finished(cache: Path) -> Entry:
     entry = Entry(cache, "name")
     entry.folder.mkdir()
@@ -20,9 +16,9 @@ def finished(cache: Path) -> Entry:
 def test_a_folder_is_lent_only_when_it_is_finished(tmp_path: Path):
     entry = Entry(tmp_path, "name")
     entry.folder.mkdir()
-    assert entry.borrow(never) is None
+    assert entry.borrow() is None
     entry.complete("a source")
-    lease = entry.borrow(never)
+    lease = entry.borrow()
     assert lease
     assert lease.folder == tmp_path / "name"
     assert json.loads((tmp_path / "name.json").read_text())["source"] == "a source"

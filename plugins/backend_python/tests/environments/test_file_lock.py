@@ -17,19 +17,29 @@ def never() -> None:
 
 
 def test_one_who_holds_it_alone_excludes_everybody(tmp_path: Path):
-    with FileLock.exclusive(tmp_path / "lock", never):
-        assert FileLock.try_exclusive(tmp_path / "lock") is None
-    with FileLock.shared(tmp_path / "lock", never), FileLock.shared(tmp_path / "lock", never):
-        assert FileLock.try_exclusive(tmp_path / "lock") is None
-    lock = FileLock.try_exclusive(tmp_path / "lock")
-    assert lock is not None
-    lock.release()
+    path = tmp_path / "lock"
+    with FileLock.exclusive(path, never):
+        assert FileLock.try_exclusive(path) is None
+        assert FileLock.try_shared(path) is None
+    first, second = FileLock.try_shared(path), FileLock.try_shared(path)
+    assert first
+    assert second
+    first.release()
+    assert FileLock.try_exclusive(path) is None
+    second.release()
+    assert FileLock.try_exclusive(path)
 
 
 def test_waiting_is_told_and_ends_with_the_release(tmp_path: Path):
     holder = FileLock.exclusive(tmp_path / "lock", never)
-    with FileLock.shared(tmp_path / "lock", holder.release):
+    with FileLock.exclusive(tmp_path / "lock", holder.release):
         assert not holder.release.alive
+
+
+def test_only_waiting_creates_the_file(tmp_path: Path):
+    assert FileLock.try_exclusive(tmp_path / "lock") is None
+    assert FileLock.try_shared(tmp_path / "lock") is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lock_that_is_forgotten_is_free(tmp_path: Path):

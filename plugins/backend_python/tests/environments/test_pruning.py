@@ -19,9 +19,10 @@ def environment(cache: Path, name: str, idle_days: float) -> Entry:
     entry = Entry(cache, name)
     entry.folder.mkdir()
     entry.complete("a source")
-    lease = entry.borrow(never)
+    lease = entry.borrow()
     assert lease
     lease.release()
+    FileLock.exclusive(entry.lock, never).release()
     moment = time.time() - idle_days * 86400
     os.utime(cache / f"{name}.json", (moment, moment))
     return entry
@@ -36,8 +37,12 @@ def test_only_what_was_long_unused_goes(tmp_path: Path):
 
 def test_what_is_in_use_stays_however_old(tmp_path: Path):
     entry = environment(tmp_path, "old", 100)
-    with FileLock.shared(entry.lock, never):
-        assert prune(tmp_path, 7) == []
+    lease = entry.borrow()
+    assert lease
+    os.utime(tmp_path / "old.json", (1, 1))
+    assert prune(tmp_path, 7) == []
+    lease.release()
+    os.utime(tmp_path / "old.json", (1, 1))
     assert prune(tmp_path, 7) == ["old"]
 
 

@@ -72,6 +72,7 @@ def test_the_same_text_elsewhere_is_the_same(folder: Path, tmp_path: Path):
         ("./a.tar.gz ; python_version > '3'", "1/a.tar.gz"),
         ("a @ file://{folder}/my%20wheel.whl", "1/my wheel.whl"),
         ("a[x,y]@ file:{folder}/a.whl", "1/a.whl"),
+        (".", "1/setup.py"),
         ("./package", "1/package/setup.py"),
         ("./package[extra]", "1/package/pyproject.toml"),
         ("../package", "package/module.py"),

@@ -98,7 +98,9 @@ class Peer:
         self._start(model_file, {key: value for key, value in said.items() if key != "descriptors"})
 
     @classmethod
-    def run(cls, command: Sequence[str], model_file: Path, env: Mapping[str, str] | None, said: Mapping[str, Any]) -> Peer:
+    def run(
+        cls, command: Sequence[str], model_file: Path, env: Mapping[str, str] | None, said: Mapping[str, Any]
+    ) -> Peer:
         """Start a command, which is given the number of its socket, or that and its role."""
 
         def process(theirs: socket.socket, output: int) -> subprocess.Popen[bytes]:
@@ -158,7 +160,8 @@ class Peer:
         """Send a frame."""
         data, fresh = self._endpoint.compose(kind, *args, **more)
         sent = socket.send_fds(self._socket, [data], fresh) if fresh else 0
-        self._socket.sendall(data[sent:])
+        if data[sent:]:
+            self._socket.sendall(data[sent:])
         for descriptor in fresh:
             os.close(descriptor)
 
@@ -228,16 +231,17 @@ class Peer:
             self.step()
         return self.calls.popleft()
 
-    def answer_call(
-        self, call: Call, outputs: Sequence[Sent] | None, final: bool = True, **extras: Any
-    ) -> None:
+    def answer_call(self, call: Call, outputs: Sequence[Sent] | None, final: bool = True, **extras: Any) -> None:
         """Answer it; None is an answer without a response."""
         flags = (FINAL if final else 0) | (EMPTY if outputs is None else 0)
         self.send(Kind.CALL_ANSWER, [call.id, flags], [outputs or ()], None, extras)
 
     def step(self) -> None:
-        """Handle one frame."""
-        self._sort(self._next())
+        """Handle what comes next: a frame, or memory that goes back."""
+        if not self._frames:
+            self._receive()
+        if self._frames:
+            self._sort(self._frames.popleft())
 
     def ended(self) -> int:
         """Wait for the end of the process and return its status."""
@@ -282,19 +286,26 @@ class Peer:
         """Return how many pieces of shared memory this end ever made for tensors."""
         return self._endpoint._lender._next - 1
 
+    def lent(self) -> int:
+        """Return how many of them the worker has."""
+        return len(self._endpoint._lender._lent)
+
     def hang_up(self) -> None:
         """Close the socket, as the end of the server would."""
         self._socket.close()
 
     def _next(self) -> Frame:
         while not self._frames:
-            readable, _, _ = select.select([self._socket], [], [], PATIENCE_S)
-            assert readable, f"the worker says nothing; before that: {self.logs}"
-            data, descriptors, _, _ = socket.recv_fds(self._socket, 1 << 18, 16)
-            if not data:
-                raise EOFError(f"the worker ended: {self.ended()}\n{self.printed()}")
-            self._frames += self._endpoint.feed(data, descriptors)
+            self._receive()
         return self._frames.popleft()
+
+    def _receive(self) -> None:
+        readable, _, _ = select.select([self._socket], [], [], PATIENCE_S)
+        assert readable, f"the worker says nothing; before that: {self.logs}"
+        data, descriptors, _, _ = socket.recv_fds(self._socket, 1 << 18, 16)
+        if not data:
+            raise EOFError(f"the worker ended: {self.ended()}\n{self.printed()}")
+        self._frames += self._endpoint.feed(data, descriptors)
 
     def _sort(self, frame: Frame) -> None:
         if frame.kind == Kind.ANSWERS:

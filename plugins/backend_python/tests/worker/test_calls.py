@@ -66,11 +66,17 @@ print(self.value(response), response.parameters())
     assert call.wanted == ("OUT",)
     assert call.said.pop("signatures")
     assert call.said == {
-        "model": "other", "version": 2, "decoupled": False, "id": "mine", "parameters": {"p": 1},
-        "sequence": ["s", True, False], "timeout_us": 50, "trace": True,
+        "model": "other",
+        "version": 2,
+        "decoupled": False,
+        "id": "mine",
+        "parameters": {"p": 1},
+        "sequence": ["s", True, False],
+        "timeout_us": 50,
+        "trace": True,
     }
     peer.answer_call(call, [fp32("OUT", 30)], parameters={"x": "y"})
-    assert finish(peer) == "[30.0] {\"x\":\"y\"}"
+    assert finish(peer) == '[30.0] {"x":"y"}'
 
 
 def test_a_call_of_a_batch_belongs_to_none_of_its_requests(caller: Start) -> None:
@@ -310,7 +316,9 @@ async def execute(self, requests):
         peer.send_batches([[fp32("A", value)]])
     for _ in range(5):
         call = peer.call()
-        assert (call.execution, call.request) == (0, call.inputs["IN"][0] + 1), "no instance waits for it, a request does"
+        assert (call.execution, call.request) == (0, call.inputs["IN"][0] + 1), (
+            "no instance waits for it, a request does"
+        )
         answer(peer, call, 10 * call.inputs["IN"][0])
     answers = peer.until_answered(5)
     assert sorted((each.request, each.outputs["OUT"][0]) for each in answers) == [(n, 10 * n) for n in range(5)]

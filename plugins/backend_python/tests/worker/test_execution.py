@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tritonpy_worker.api.constants import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE as RESCHEDULE,
 )
@@ -100,8 +101,10 @@ def test_each_response_goes_to_its_request() -> None:
         (3, "Expected a list in the execute return, found type '<class 'int'>'."),
         (
             [1],
-            "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
-            "InferenceRequest(s) size is:2, and InferenceResponse(s) size is:1\n",
+            (
+                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+                "InferenceRequest(s) size is:2, and InferenceResponse(s) size is:1\n"
+            ),
         ),
         (
             [response(1), "x"],
@@ -233,7 +236,8 @@ def test_a_rescheduled_request_has_no_response() -> None:
     run = Run(execute)
     assert set(run.sink.failed) == {0, 1}
     assert run.sink.failed[0].startswith(
-        FAILED + "Expected a None object in the execute function return list for reschduled request, found type '<class '"
+        FAILED
+        + "Expected a None object in the execute function return list for reschduled request, found type '<class '"
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from tritonpy_worker.failure import Refused, describe, failure_of
 
 
@@ -17,7 +18,7 @@ def caught(tmp_path: Path):
         file.write_text(code)
         module = ModuleType("model")
         try:
-            exec(compile(code, str(file), "exec"), vars(module))
+            exec(compile(code, str(file), "exec"), vars(module))  # noqa: S102 - it is the test's own
         except BaseException as error:
             return describe(error).replace(str(file), "model.py")
         raise AssertionError("nothing was raised")
@@ -27,12 +28,16 @@ def caught(tmp_path: Path):
 
 def test_the_innermost_frame_comes_first(caught) -> None:
     text = caught("def inner():\n    raise ValueError('no')\n\ndef outer():\n    inner()\n\nouter()\n")
-    assert text.startswith("ValueError: no\n\nAt:\n  model.py(2): inner\n  model.py(5): outer\n  model.py(7): <module>\n")
+    assert text.startswith(
+        "ValueError: no\n\nAt:\n  model.py(2): inner\n  model.py(5): outer\n  model.py(7): <module>\n"
+    )
 
 
 def test_the_lines_are_those_that_ran_last(caught) -> None:
     # Like Triton: where a frame was when it was left, not where the exception passed it.
-    text = caught("def f():\n    try:\n        raise KeyError('a')\n    finally:\n        x = 1\n        y = 2\n\nf()\n")
+    text = caught(
+        "def f():\n    try:\n        raise KeyError('a')\n    finally:\n        x = 1\n        y = 2\n\nf()\n"
+    )
     assert "model.py(6): f\n" in text or "model.py(3): f\n" in text
 
 
@@ -44,7 +49,10 @@ def test_the_lines_are_those_that_ran_last(caught) -> None:
         ("SystemExit(3)", "SystemExit: 3\n"),
         ("ValueError('a\\nb\\n')", "ValueError: a\nb\n\n\nAt:\n"),
         ("ValueError('\\ud800')", "ValueError: \\ud800\n"),
-        ("type('Own', (Exception,), {'__str__': lambda self: 1 / 0})()", "Own: <MESSAGE UNAVAILABLE DUE TO ANOTHER EXCEPTION>\n"),
+        (
+            "type('Own', (Exception,), {'__str__': lambda self: 1 / 0})()",
+            "Own: <MESSAGE UNAVAILABLE DUE TO ANOTHER EXCEPTION>\n",
+        ),
     ],
 )
 def test_messages_are_told_as_triton_tells_them(caught, raised: str, beginning: str) -> None:
@@ -70,11 +78,10 @@ def test_a_coroutine_shows_its_own_frame_alone() -> None:
     async def outer() -> None:
         await inner()
 
-    try:
+    with pytest.raises(ValueError, match="deep") as caught:
         asyncio.run(outer())
-    except ValueError as error:
-        assert describe(error).count("test_failure.py") == 1
-        assert ": inner\n" in describe(error)
+    assert describe(caught.value).count("test_failure.py") == 1
+    assert ": inner\n" in describe(caught.value)
 
 
 def test_what_the_runtime_refuses_is_text_alone() -> None:

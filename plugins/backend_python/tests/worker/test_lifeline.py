@@ -57,10 +57,25 @@ def test_a_pipe_whose_end_is_closed_already_ends_the_worker(start_worker: Start)
     assert start_worker("def initialize(self, args): sum(range(10 ** 15))", descriptors=[ours]).ended() == 1
 
 
-def test_ctrl_c_is_not_the_workers_business(worker: Start) -> None:
-    peer = worker("def execute(self, requests): return [pb_utils.InferenceResponse()]")
-    peer.process.send_signal(signal.SIGINT)
-    assert peer.execute([fp32("A", 1)])[0].error is None
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_end_of_a_group_of_processes_is_the_servers_business(worker: Start, number: signal.Signals) -> None:
+    peer = run(worker, f"os.kill(os.getpid(), {int(number)})")
+    peer.process.send_signal(number)
+    assert peer.until_answered(1)[0].error is None
+    assert peer.execute([fp32("A", 1)])
+
+
+def test_processes_that_a_model_forks_can_be_terminated(worker: Start) -> None:
+    peer = run(
+        worker,
+        "import multiprocessing\n"
+        "child = multiprocessing.get_context('fork').Process(target=time.sleep, args=(1000,))\n"
+        "child.start()\n"
+        "child.terminate()\n"
+        "child.join()\n"
+        "print('child', child.exitcode)",
+    )
+    assert peer.until_logged("child -15")
 
 
 def test_programs_that_a_model_starts_can_be_interrupted(worker: Start) -> None:
@@ -72,12 +87,6 @@ def test_programs_that_a_model_starts_can_be_interrupted(worker: Start) -> None:
         "print(program.communicate()[0])",
     )
     assert peer.until_logged("b'True\\n'")
-
-
-def test_a_terminated_worker_ends(worker: Start) -> None:
-    peer = run(worker, "while True: pass")
-    peer.process.send_signal(signal.SIGTERM)
-    assert peer.ended() == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "subprocess"])

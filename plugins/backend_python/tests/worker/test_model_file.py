@@ -25,8 +25,10 @@ def shown(peer: Peer) -> str:
 
 def test_a_model_imports_its_neighbours(start_worker: Start, write_model: Callable[..., Path]) -> None:
     file = write_model(
-        SHOW.format(imports="import beside\nfrom . import beside as relative\nfrom .package.deep import DEEP", expression=
-                    "beside.NAME, relative.NAME, DEEP, __name__"),
+        SHOW.format(
+            imports="import beside\nfrom . import beside as relative\nfrom .package.deep import DEEP",
+            expression="beside.NAME, relative.NAME, DEEP, __name__",
+        ),
         whole=True,
     )
     (file.parent / "beside.py").write_text("NAME = __name__\n")
@@ -58,7 +60,9 @@ def test_a_python_based_backend_runs_its_own_file(
 ) -> None:
     write_model(
         SHOW.format(imports="import engine", expression="__name__, engine.NAME, pb_utils.get_model_dir()"),
-        whole=True, name="backends", version="mine",
+        whole=True,
+        name="backends",
+        version="mine",
     )
     backend = tmp_path / "backends" / "mine"
     (backend / "engine.py").write_text("NAME = 'engine'\n")
@@ -72,9 +76,15 @@ def test_a_python_based_backend_runs_its_own_file(
     ("code", "beginning"),
     [
         ("x = 1\n", "AttributeError: module '1.model' has no attribute 'TritonPythonModel'"),
-        ("import nowhere\n", "ModuleNotFoundError: No module named 'nowhere'\n\nAt:\n  FILE(1): <module>\n  <frozen importlib._bootstrap>("),
+        (
+            "import nowhere\n",
+            "ModuleNotFoundError: No module named 'nowhere'\n\nAt:\n  FILE(1): <module>\n  <frozen importlib._bootstrap>(",
+        ),
         ("1 / 0\n", "ZeroDivisionError: division by zero\n\nAt:\n  FILE(1): <module>\n"),
-        ("class TritonPythonModel:\n    def __init__(self):\n        1 / 0\n", "ZeroDivisionError: division by zero\n\nAt:\n  FILE(3): __init__\n"),
+        (
+            "class TritonPythonModel:\n    def __init__(self):\n        1 / 0\n",
+            "ZeroDivisionError: division by zero\n\nAt:\n  FILE(3): __init__\n",
+        ),
         ("def f(:\n", "SyntaxError: "),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.shared_arrays import place, view
 

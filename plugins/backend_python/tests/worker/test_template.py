@@ -3,10 +3,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,7 +75,7 @@ def exits(peer: Peer, count: int) -> dict[int, int]:
 def test_the_end_of_a_fork_is_told(template: Start) -> None:
     peer = template(TELL_PID)
     peer.started()
-    fork, reply = made(peer)
+    _, reply = made(peer)
     os.kill(reply["pid"], signal.SIGKILL)
     assert exits(peer, 1) == {reply["pid"]: -signal.SIGKILL}
 
@@ -157,7 +155,11 @@ def execute(self, requests):
 
 
 @pytest.mark.parametrize(
-    ("seed", "alike"), [("", {"random": False, "numpy": False}), ("import random\nrandom.seed(1)\nnp.random.seed(1)\n", {"random": True, "numpy": True})]
+    ("seed", "alike"),
+    [
+        ("", {"random": False, "numpy": False}),
+        ("import random\nrandom.seed(1)\nnp.random.seed(1)\n", {"random": True, "numpy": True}),
+    ],
 )
 def test_forks_draw_the_same_numbers_only_where_the_model_seeds(template: Start, seed: str, alike: dict) -> None:
     peer = template(
@@ -221,8 +223,12 @@ def test_a_completion_that_fails_says_why(template: Start, body: str, beginning:
         assert "tritonpy" not in text
 
 
-@pytest.mark.parametrize(("thread", "seen"), [("", "0"), ("threading.Thread(target=threading.Event().wait, daemon=True).start()\n", "1")])
-def test_instances_see_nothing_of_the_completion_where_it_can_be_forked(template: Start, thread: str, seen: str) -> None:
+@pytest.mark.parametrize(
+    ("thread", "seen"), [("", "0"), ("threading.Thread(target=threading.Event().wait, daemon=True).start()\n", "1")]
+)
+def test_instances_see_nothing_of_the_completion_where_it_can_be_forked(
+    template: Start, thread: str, seen: str
+) -> None:
     peer = template(
         thread
         + """

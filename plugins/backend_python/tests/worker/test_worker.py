@@ -44,7 +44,10 @@ def test_executions_of_a_frame_run_one_after_the_other_in_their_order(worker: St
     peer.send_batches([[fp32("A", 1)]], [[fp32("A", 2)], [fp32("A", 3)]], [[fp32("A", 4)]])
     answers = peer.until_answered(4)
     assert [(each.request, each.outputs["OUT"].tolist()) for each in answers] == [
-        (0, [1, 1]), (1, [2, 2]), (2, [2, 2]), (3, [3, 1]),
+        (0, [1, 1]),
+        (1, [2, 2]),
+        (2, [2, 2]),
+        (3, [3, 1]),
     ]
     assert [execution for execution, _, _ in peer.done] == [1, 2, 3]
     assert all(start <= end for _, start, end in peer.done)
@@ -117,7 +120,9 @@ def test_each_request_gets_its_row_of_what_the_scheduler_added(worker: Start) ->
     answers = peer.execute(
         [fp32("A", 1)],
         [fp32("A", 2)],
-        batch={"0": {"added": {"controls": 2, "states": 0, "batch_inputs": 1}, "slots": [1, 0, 1], "state_outputs": []}},
+        batch={
+            "0": {"added": {"controls": 2, "states": 0, "batch_inputs": 1}, "slots": [1, 0, 1], "state_outputs": []}
+        },
         added_rows=[[start, correlation, more]],
     )
     assert [texts(answer.outputs["OUT"]) for answer in answers] == [
@@ -306,3 +311,10 @@ def test_model_threads_may_print_and_log(worker: Start) -> None:
     )
     peer.execute([fp32("A", 1)])
     assert {log["message"] for log in peer.logs} == {f"from {index}" for index in range(8)}
+
+
+def test_memory_of_inputs_goes_back_before_the_next_batch_comes(worker: Start) -> None:
+    peer = worker("def execute(self, requests): return [pb_utils.InferenceResponse() for _ in requests]")
+    peer.execute([fp32("A", *range(50_000))])
+    while peer.lent():
+        peer.step()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from threading import Event
+from typing import TYPE_CHECKING
 
-from tritonpy import Backend, InvalidArgument, ModelContext, Unavailable, hookimpl
+from tritonpy import Backend, Batch, InvalidArgument, ModelContext, Unavailable, hookimpl
 from tritonpy_backend_python.backend import PythonBackend
 from tritonpy_backend_python.debug.instance import DebuggedInstance, perform
 from tritonpy_backend_python.debug.report import Reporter
@@ -17,19 +19,22 @@ from tritonpy_backend_python.in_process.instance import LocalInstance
 from tritonpy_backend_python.in_process.shares import LocalShares
 
 if TYPE_CHECKING:
-    from tritonpy import Batch
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-class Debugging(Protocol):
-    """What the backend needs of the session."""
+@dataclass(slots=True)
+class Debugging:
+    """What the backend and the session share: the model that is debugged, and how far it is.
 
+    `any_interpreter`: it runs here, whatever environment it names.
+    """
+
+    name: str
+    any_interpreter: bool
     stage: Stage
     reporter: Reporter
-    name: str  # of the model that is debugged
-    any_interpreter: bool  # it runs here, whatever environment it names
-    loaded: bool
-    ending: bool
+    loaded: bool = False
+    ending: Event = field(default_factory=Event)
 
 
 class DebugPlugin:
@@ -53,7 +58,7 @@ def debugging_backend(session: Debugging) -> type[PythonBackend]:
             if model.name != session.name:
                 return super().auto_complete(model)
             _check(session, model)
-            return perform(session.stage, session.reporter, partial(auto_complete, model))
+            return perform(session.stage, session.reporter, partial(auto_complete, model, prints_to_log=False))
 
         @classmethod
         def load(cls, model: ModelContext) -> object:
@@ -71,7 +76,7 @@ def debugging_backend(session: Debugging) -> type[PythonBackend]:
             return DebuggedInstance(session.stage, session.reporter, self.model, self.instance)
 
         def execute(self, batch: Batch) -> None:
-            if session.ending and self.model.name == session.name:
+            if session.ending.is_set() and self.model.name == session.name:
                 raise Unavailable("the debugger was left")
             super().execute(batch)
 

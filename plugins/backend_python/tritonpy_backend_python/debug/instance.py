@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from tritonpy_worker.execution import Executor
-from tritonpy_worker.failure import describe, failure_of
-
-from tritonpy import Batch, InstanceContext, ModelContext, TritonError
-from tritonpy_backend_python.debug.report import Reporter
+from tritonpy import Batch, InstanceContext, Internal, ModelContext, TritonError
+from tritonpy_backend_python.debug.report import Reporter, say
 from tritonpy_backend_python.debug.stage import Stage, StageCoroutines
 from tritonpy_backend_python.in_process.host import LocalHost
 from tritonpy_backend_python.in_process.instance import LocalInstance, Tools
+from tritonpy_worker.execution import Executor
+from tritonpy_worker.failure import describe, failure_of
 
 _T = TypeVar("_T")
 
@@ -40,8 +38,7 @@ class DebuggedHost(LocalHost):
 
     def refused(self, name: str, error: TritonError) -> TritonError:
         if name not in {each.name for each in self._model.engine.repository_index(ready=True)}:
-            text = f"'{self._model.name}' called the model '{name}', which is not loaded here: add --with {name}"
-            print(text, file=sys.stderr, flush=True)
+            say(f"'{self._model.name}' called the model '{name}', which is not loaded here: add --with {name}")
         return super().refused(name, error)
 
 
@@ -78,7 +75,7 @@ def perform(stage: Stage, reporter: Reporter, act: Callable[[], _T]) -> _T:
     def reported() -> _T:
         try:
             return act()
-        except TritonError as failure:
+        except Internal as failure:
             if failure.__cause__ is not None:
                 reporter.tell(failure.__cause__)
             raise

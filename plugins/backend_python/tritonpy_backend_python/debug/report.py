@@ -15,27 +15,34 @@ from tritonpy_worker.failure import Refused
 _RUNTIME = str(Path(__file__).parents[1])
 
 
+def say(text: str) -> None:
+    """Tell the user."""
+    print(text, file=sys.stderr, flush=True)
+
+
 class Reporter:
     """Tells of exceptions, and enters the debugger where they were raised if `post_mortem`.
 
-    `leave()` is called where the exception says that the user wants to go: Ctrl-C, or the debugger's `quit`.
+    `leave()` is called where the exception says that the user wants to go: Ctrl-C, or the debugger's `quit`. `has_told` says whether
+    there was any.
     """
 
     def __init__(self, post_mortem: bool, leave: Callable[[], None]) -> None:
         self._post_mortem = post_mortem
         self._leave = leave
+        self.has_told = False
 
     def tell(self, error: BaseException) -> None:
         """Report an exception of the model, in the main thread and before anybody is answered."""
+        self.has_told = True
         if isinstance(error, (KeyboardInterrupt, bdb.BdbQuit)):
             self._leave()
             return
         if isinstance(error, Refused):
-            print(f"error: {error}", file=sys.stderr, flush=True)
+            say(f"error: {error}")
             return
         trace = _of_model(error.__traceback__)
-        told = traceback.TracebackException(type(error), error, trace)
-        print("".join(told.format()), end="", file=sys.stderr, flush=True)
+        say("".join(traceback.TracebackException(type(error), error, trace).format()).rstrip())
         if self._post_mortem and trace is not None:
             pdb.post_mortem(trace)
 

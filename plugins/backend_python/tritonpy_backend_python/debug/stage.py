@@ -98,4 +98,5 @@ class StageCoroutines(Coroutines):
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        self._stage.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        if tasks:
+            self._stage.loop.run_until_complete(asyncio.wait(tasks))

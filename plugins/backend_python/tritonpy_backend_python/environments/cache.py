@@ -39,7 +39,7 @@ class EnvironmentCache:
         def waiting() -> None:
             log.info("waiting for another load that prepares the environment of %s", source)
 
-        while (lease := entry.borrow(waiting)) is None:
+        while (lease := entry.borrow()) is None:
             with FileLock.exclusive(entry.lock, waiting) as lock:
                 if not entry.is_complete():
                     self._clean(log)

@@ -23,22 +23,27 @@ class FileLock:
         self.release = weakref.finalize(self, os.close, descriptor)
 
     @classmethod
-    def shared(cls, path: Path, waiting: Callable[[], None]) -> FileLock:
-        """Return the lock once nobody holds `path` alone; calls `waiting` where somebody does."""
-        return cls(_patiently(path, fcntl.LOCK_SH, waiting))
-
-    @classmethod
     def exclusive(cls, path: Path, waiting: Callable[[], None]) -> FileLock:
-        """Return the lock once nobody else holds `path`; calls `waiting` where somebody does."""
-        return cls(_patiently(path, fcntl.LOCK_EX, waiting))
+        """Return the lock once nobody else holds `path`, which is created; calls `waiting` where somebody does."""
+        try:
+            return cls(_locked(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        except BlockingIOError:
+            waiting()
+            return cls(_locked(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX))
 
     @classmethod
     def try_exclusive(cls, path: Path) -> FileLock | None:
-        """Return the lock, or None where somebody holds it now."""
-        try:
-            return cls(_locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB))
-        except BlockingIOError:
-            return None
+        """Return the lock, or None where somebody holds it now or there is no such file."""
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+            return cls(_locked(path, os.O_RDWR, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        return None
+
+    @classmethod
+    def try_shared(cls, path: Path) -> FileLock | None:
+        """Return the lock, or None where somebody holds it alone or there is no such file, which may be read-only."""
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+            return cls(_locked(path, os.O_RDONLY, fcntl.LOCK_SH | fcntl.LOCK_NB))
+        return None
 
     def __enter__(self) -> FileLock:
         return self
@@ -49,19 +54,9 @@ class FileLock:
         self.release()
 
 
-def _patiently(path: Path, mode: int, waiting: Callable[[], None]) -> int:
-    try:
-        return _locked(path, mode | fcntl.LOCK_NB)
-    except BlockingIOError:
-        waiting()
-        return _locked(path, mode)
-
-
-def _locked(path: Path, mode: int) -> int:
-    # Network file systems want a writable file for an exclusive lock, read-only ones have none for a shared lock.
-    access = os.O_RDWR if mode & fcntl.LOCK_EX else os.O_RDONLY
+def _locked(path: Path, access: int, mode: int) -> int:
     while True:
-        descriptor = os.open(path, access | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, access | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, mode)
             if _is_at(path, descriptor):

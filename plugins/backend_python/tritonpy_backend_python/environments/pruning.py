@@ -26,7 +26,18 @@ def _prune_one(entry: Entry, older_than_days: float) -> bool:
     if lock is None:
         return False
     with lock:
-        if entry.is_complete() and entry.idle_days() <= older_than_days:
+        if entry.is_complete():
+            return _prune_finished(entry, older_than_days)
+        entry.remove()
+        return True
+
+
+def _prune_finished(entry: Entry, older_than_days: float) -> bool:
+    use = entry.seize()
+    if use is None:
+        return False
+    with use:
+        if entry.idle_days() <= older_than_days:
             return False
         entry.remove()
         return True

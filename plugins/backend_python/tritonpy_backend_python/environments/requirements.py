@@ -102,7 +102,7 @@ def _mentioned(line: str, folder: Path, top: Path) -> Path | None:
 
 def _looks_like_a_path(line: str) -> bool:
     first = _BEHIND_A_PATH.sub("", line)
-    return "/" in first or first.endswith((".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz"))
+    return "/" in first or first.startswith(".") or first.endswith((".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz"))
 
 
 def _local(text: str) -> str:

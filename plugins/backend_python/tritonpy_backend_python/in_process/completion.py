@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-def auto_complete(model: ModelContext) -> ModelConfig:
+def auto_complete(model: ModelContext, prints_to_log: bool = True) -> ModelConfig:
     """Return the configuration as `auto_complete_config` leaves it.
 
     Raises Internal with the text that a worker's failure has, from what the model raised.
@@ -27,7 +27,7 @@ def auto_complete(model: ModelContext) -> ModelConfig:
     code: LocalCode | None = None
     try:
         with hosts.using(host):
-            code = LocalCode(model, host, printer.builtins())
+            code = LocalCode(model, host, printer.builtins() if prints_to_log else {})
             completed = complete(code.load(), model.name, json.dumps(config_to_dict(model.config)))
     except BaseException as error:
         raise Internal(describe(error)) from error

@@ -80,6 +80,7 @@ class LocalHost(Host):
         self._send(request, sent)
 
     def reschedule(self, request: int) -> None:
+        """Hand a request back to the scheduler."""
         received = self.open.end(request)
         if received is not None:
             received.reschedule()

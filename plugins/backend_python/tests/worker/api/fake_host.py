@@ -34,9 +34,6 @@ class FakeHost(Host):
         if "send" in self.answers:
             raise self.answers["send"]
 
-    def reschedule(self, request):
-        raise AssertionError("only the runtime reschedules")
-
     def abandon(self, request):
         self.abandoned.append(request)
 

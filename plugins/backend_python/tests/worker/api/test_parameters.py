@@ -7,7 +7,7 @@ import pytest
 from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.api.parameters import as_received_text, as_text, checked
 
-GIVEN = {"z": 1, "a": 'x é"/\n\x01', "b": True, "n": -5, "big": 9007199254740993, "f": 1.5}
+GIVEN = {"z": 1, "a": 'x é"/\n\x01', "b": True, "n": -5, "big": 9007199254740993}
 
 
 def test_what_a_model_gives_is_copied():
@@ -25,6 +25,7 @@ def test_what_a_model_gives_is_copied():
         ("{}", "Expect N8pybind114dictE, got <class 'str'>"),
         ({5: 1}, "Expect parameters keys to have type str, found type <class 'int'>"),
         ({"a": None}, "Expect parameters values to have type bool/int/str, found type <class 'NoneType'>"),
+        ({"a": 1.5}, "Expect parameters values to have type bool/int/str, found type <class 'float'>"),
         ({"a": [1]}, "Expect parameters values to have type bool/int/str, found type <class 'list'>"),
         ({"a": b"x"}, "Expect parameters values to have type bool/int/str, found type <class 'bytes'>"),
     ],
@@ -40,6 +41,6 @@ def test_a_models_own_parameters_are_shown_as_python_writes_them():
 
 
 def test_received_parameters_are_shown_as_the_server_writes_them():
-    assert as_received_text(GIVEN) == ('{"z":1,"a":"x é\\"/\\n\\u0001","b":true,"n":-5,"big":9007199254740993,"f":1.5}')
+    assert as_received_text({**GIVEN, "f": 1.5}) == ('{"z":1,"a":"x é\\"/\\n\\u0001","b":true,"n":-5,"big":9007199254740993,"f":1.5}')
     assert as_received_text({}) == "{}"
     assert json.loads(as_received_text(GIVEN)) == GIVEN

@@ -147,7 +147,7 @@ def test_another_request_that_is_let_go_is_answered_by_the_runtime():
 def test_a_made_request_shows_what_was_given():
     trace = received(FakeHost()).trace()
     request = InferenceRequest(
-        "r", "s", (X, Y), ("O", "P", "O"), "other", 3, 2, 1000, trace=trace, parameters={"a": 1.5, "c": 3}
+        "r", "s", (X, Y), ("O", "P", "O"), "other", 3, 2, 1000, trace=trace, parameters={"a": True, "c": 3}
     )
     assert request.number is None
     assert request.request_id() == "r"
@@ -157,7 +157,7 @@ def test_a_made_request_shows_what_was_given():
     assert request.flags() == 2
     assert request.timeout() == 1000
     assert request.trace() is trace
-    assert request.parameters() == '{"a": 1.5, "c": 3}'
+    assert request.parameters() == '{"a": true, "c": 3}'
     assert not request.is_cancelled()
 
 

@@ -60,11 +60,6 @@ class ChannelHost(Host):
             raise
         self._send(request, response, row, final)
 
-    def reschedule(self, request: int) -> None:
-        answers = Answers(self._channel, self.name)
-        answers.reschedule(request)
-        self._reach(answers.send)
-
     def abandon(self, request: int) -> None:
         self.abandoned.add(request)
 

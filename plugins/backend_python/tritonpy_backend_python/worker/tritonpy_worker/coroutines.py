@@ -24,8 +24,10 @@ class Coroutines:
 
     def stop(self) -> None:
         """End the loop; what still runs on it is cancelled."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._starting:

@@ -125,7 +125,7 @@ class Executor:
         for request, response in zip(requests, returned):
             if response is None:
                 continue
-            if request.release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+            if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
                 raise Refused(
                     "Expected a None object in the execute function return list for reschduled request, "
                     f"found type '{type(response)}'."

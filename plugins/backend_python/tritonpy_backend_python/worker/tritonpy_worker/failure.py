@@ -10,10 +10,17 @@ _HERE = os.path.dirname(__file__) + os.sep
 _CALLERS = {
     _HERE + file for file in ("completion.py", "execution.py", "model_file.py", "model_object.py")
 }  # of the model's code
+_runtime: tuple[str, ...] = (_HERE,)  # folders
 
 
 class Refused(Exception):
     """The runtime refuses what a model did: clients see the text alone."""
+
+
+def leave_out(folder: str) -> None:
+    """Take the code in `folder` for a part of this runtime."""
+    global _runtime
+    _runtime = (*_runtime, folder + os.sep)
 
 
 def failure_of(instance: str) -> str:
@@ -50,6 +57,6 @@ def _places(error: BaseException) -> Iterator[str]:
     frame: FrameType | None = trace.tb_frame
     while frame is not None and frame.f_code.co_filename not in _CALLERS:
         code = frame.f_code
-        if not code.co_filename.startswith(_HERE):
+        if not code.co_filename.startswith(_runtime):
             yield f"{code.co_filename}({frame.f_lineno}): {code.co_name}"
         frame = frame.f_back

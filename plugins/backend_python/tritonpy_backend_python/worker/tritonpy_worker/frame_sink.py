@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .answers import FINAL, Answers, row_of
+from .api.errors import ErrorCode
 from .api.request import InferenceRequest
 from .api.response import InferenceResponse
 from .api.response_sender import InferenceResponseSender
@@ -22,25 +23,33 @@ class FrameSink(Sink):
         self._spent = InferenceResponseSender.spent(host)
 
     def answer(self, requests: Requests, responses: Sequence[InferenceResponse | None]) -> None:
-        answered = [
-            (request, response, row_of(response, request._wanted))
+        # All rows first: where one cannot be had, nothing was answered yet.
+        rows = [
+            () if response is None else row_of(response, request._wanted)
             for request, response in zip(requests, responses)
-            if response is not None
         ]
-        for request, response, row in answered:
-            request._sender = self._spent
-            self._answers.add(_number(request), response, row, FINAL)
-        self._host.open.end([_number(request) for request, _, _ in answered])
+        for request, response, row in zip(requests, responses, rows):
+            if response is not None:
+                request._sender = self._spent
+                self._answers.add(_number(request), response, row, FINAL)
+        if self._host.open:
+            self._end(request for request, response in zip(requests, responses) if response is not None)
 
     def fail(self, requests: Requests, text: str) -> None:
         response = failed(text)
         for request in requests:
             self._answers.add(_number(request), response, (), FINAL)
-        self._host.open.end([_number(request) for request in requests])
+        self._end(requests)
+
+    def refuse(self, request: InferenceRequest, text: str) -> None:
+        """Answer a request that the model does not get to see."""
+        request._sender = self._spent
+        self._answers.add(_number(request), failed(text, ErrorCode.INVALID_ARG), (), FINAL)
+        self._end((request,))
 
     def reschedule(self, request: InferenceRequest) -> None:
         self._answers.reschedule(_number(request))
-        self._host.open.end((_number(request),))
+        self._end((request,))
 
     def leave_open(self, request: InferenceRequest) -> None:
         self._host.open.leave(_number(request))
@@ -48,6 +57,9 @@ class FrameSink(Sink):
 
     def log(self, level: str, message: str) -> None:
         self._host.log(level, message)
+
+    def _end(self, requests: Iterable[InferenceRequest]) -> None:
+        self._host.open.end(map(_number, requests))
 
 
 def _number(request: InferenceRequest) -> int:

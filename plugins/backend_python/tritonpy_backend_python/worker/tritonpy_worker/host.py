@@ -50,10 +50,6 @@ class Host(ABC):
         """
 
     @abstractmethod
-    def reschedule(self, request: int) -> None:
-        """Hand the request back to the scheduler."""
-
-    @abstractmethod
     def abandon(self, request: int) -> None:
         """Take note that the model let go of a request's sender without the final answer: nobody can send it any more.
 

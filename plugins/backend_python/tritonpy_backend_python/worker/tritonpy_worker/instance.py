@@ -19,6 +19,7 @@ from .ipc import VERSION, Kind
 from .ipc.channel import Channel
 from .model_file import load_class
 from .readiness import Readiness
+from .unchecked_strings import UncheckedStrings
 
 
 class Instance:
@@ -39,8 +40,10 @@ class Instance:
         reserve = memory.Reserve()
         module, path = load_class(start["model_file"], start["backend_directory"])
         self._model = model_object.make(module, args)
+        sink = FrameSink(self.host, self.answers)
+        self.strings = UncheckedStrings(args["model_name"], sink)
         self.executor = Executor(
-            self._model, path, name, start["decoupled"], FrameSink(self.host, self.answers), self._coroutines, reserve
+            self._model, path, name, start["decoupled"], sink, self._coroutines, reserve
         )
         self.asks_ready = model_object.asks_ready(self._model)
         if self.asks_ready:

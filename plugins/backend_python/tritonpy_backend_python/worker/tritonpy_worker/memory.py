@@ -13,8 +13,8 @@ _RESERVE = 4 << 20  # bytes: enough to put an error into words and send it
 def limit(size: int) -> None:
     """Let the process have at most `size` bytes of writable memory of its own, interpreter and libraries included.
 
-    RLIMIT_DATA, because RLIMIT_AS counts what is only reserved: CUDA, thread stacks and allocators reserve far more than they use.
-    Shared memory of the server and read-only files are not counted. Raises OSError and ValueError where the system refuses.
+    RLIMIT_DATA, because RLIMIT_AS counts what is only reserved: CUDA and allocators reserve far more than they use. The server's shared
+    memory and files are not counted, stacks of threads are (on Linux 8 MiB each). Raises OSError and ValueError where the system refuses.
     """
     resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 

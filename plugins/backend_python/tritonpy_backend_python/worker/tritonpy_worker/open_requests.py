@@ -44,14 +44,17 @@ class OpenRequests:
         """Return it."""
         return self._traces.get(number)
 
+    def __bool__(self) -> bool:
+        """Whether anything is known of any request."""
+        return bool(self._cancelled or self._left or self._begun or self._traces)
+
     def end(self, numbers: Iterable[int]) -> None:
         """Forget requests that have their final answer."""
-        if self._cancelled or self._left or self._begun or self._traces:
-            for number in numbers:
-                self._cancelled.discard(number)
-                self._left.discard(number)
-                self._begun.discard(number)
-                self._traces.pop(number, None)
+        for number in numbers:
+            self._cancelled.discard(number)
+            self._left.discard(number)
+            self._begun.discard(number)
+            self._traces.pop(number, None)
 
     def tidy(self, waiting: Sized) -> None:
         """Forget cancellations that came too late; `waiting` are the executions that have not begun."""

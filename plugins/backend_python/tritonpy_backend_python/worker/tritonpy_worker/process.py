@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 from typing import NoReturn
 
+from . import signals
 from .ipc.channel import Channel
 from .ipc.lifeline import Lifeline, end
 from .output import Output
@@ -17,9 +17,7 @@ from .worker import Worker
 
 def main(descriptor: int, template: bool) -> NoReturn:
     """Serve the socket of that number, as a worker or as a template of workers; leave when the server says so."""
-    # Ctrl-C reaches the whole group of processes, and what it means is up to the server. A handler, unlike SIG_IGN, is not inherited by
-    # the programs that a model starts.
-    signal.signal(signal.SIGINT, lambda *_: None)
+    signals.ignore()
     sys.argv = [""]
     output = Output()
     output.install()
@@ -28,6 +26,7 @@ def main(descriptor: int, template: bool) -> NoReturn:
         if made is None:
             sys.exit(0)
         descriptor = made
+        signals.live_on()
     channel, lifeline = _tied(descriptor, output)
     lifeline.watch()
     status = Worker(channel, output, lifeline).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, islice, repeat
 from typing import Any
 
 from .added_inputs import added_inputs
@@ -14,59 +15,74 @@ from .host import Host
 from .ipc import Frame, ProtocolError
 from .ipc.channel import Channel
 from .open_requests import OpenRequests
+from .unchecked_strings import UncheckedStrings
 
+Batches = Iterator["tuple[Current, list[InferenceRequest]]"]
 _NOTHING: dict[str, Any] = {}
 
 
 class Received:
     """One EXECUTE frame, taken apart by the thread that reads. Raises ProtocolError.
 
-    The requests are made one execution at a time: the first can begin at once, and what the model lets go of is freed early.
+    The requests are made one execution at a time, so that the first can begin at once.
     """
 
     def __init__(self, frame: Frame, channel: Channel) -> None:
         words = frame.words
-        count = words[0]
+        executions = words[0]
         extras = frame.extras if frame.has_extras else _NOTHING
-        self._executions = [words[at : at + 2] for at in range(1, 1 + 2 * count, 2)]  # number and requests of each
-        self._number = words[1 + 2 * count]  # of the first request
+        self._executions = words[1 : 1 + 2 * executions]  # number and requests of each
+        self._number = words[1 + 2 * executions]  # of the first request
         self._ids = extras.get("ids")
-        self._details = extras.get("requests", _NOTHING)
-        self._rows, self._wants = channel.rows(frame, 2 + 2 * count, Tensor.received)
-        size = sum([requests for _, requests in self._executions])
+        self._details = extras.get("requests")
+        self._rows, self._wants = channel.rows(frame, 2 + 2 * executions, Tensor.received)
+        size = sum(self._executions[1::2])
+        self._unchecked = frozenset(extras.get("unchecked", ()))
         added = extras.get("batch", _NOTHING)
         if len(self._rows) != size + len(added):
             raise ProtocolError(f"{size + len(added)} rows of tensors were announced and {len(self._rows)} came")
         # What a scheduler added to an execution: said in the extras, its tensors in a row behind those of the requests.
         self._added = {int(index): (said, self._rows[size + at]) for at, (index, said) in enumerate(added.items())}
 
-    def batches(
-        self, host: Host, outputs: Sequence[str], facts: OpenRequests
-    ) -> Iterator[tuple[Current, list[InferenceRequest]]]:
-        """Yield the executions in their order; `outputs` are for requests that name none."""
+    def batches(self, host: Host, outputs: Sequence[str], facts: OpenRequests, strings: UncheckedStrings) -> Batches:
+        """Yield the executions in their order; `outputs` are for requests that name none.
+
+        Requests with strings that nobody has looked at yet are left out where `strings` finds them broken.
+        """
         start = 0
-        for index, (execution, size) in enumerate(self._executions):
-            stop = start + size
-            rows, self._rows[start:stop] = self._rows[start:stop], [()] * size
-            if index in self._added:
-                rows = [(*row, *more) for row, more in zip(rows, self._added_inputs(index, size))]
-            ids = [""] * size if self._ids is None else self._ids[start:stop]
-            first = self._number + start
+        received = InferenceRequest.received
+        ids = repeat("") if self._ids is None else self._ids
+        every = zip(count(self._number), ids, self._rows, self._wants)
+        for index in range(0, len(self._executions), 2):
+            execution, size = self._executions[index : index + 2]
             requests = [
-                InferenceRequest.received(host, number, name, 0, row, wants or outputs, _NOTHING, 0, 0)
-                for number, name, row, wants in zip(range(first, first + size), ids, rows, self._wants[start:stop])
+                received(host, number, name, 0, row, wants or outputs, _NOTHING, 0, 0)
+                for number, name, row, wants in islice(every, size)
             ]
-            if self._details:
+            if self._details is not None:
                 for at, request in enumerate(requests, start):
                     _refine(request, self._details.get(str(at), _NOTHING), facts)
-            start = stop
-            yield Current(execution, first, size, ids), requests
+            if self._added:
+                self._add_inputs(index // 2, requests)
+            if self._unchecked:
+                requests = [
+                    request
+                    for at, request in enumerate(requests, start)
+                    if at not in self._unchecked or strings.hold(request)
+                ]
+            names = () if self._ids is None else self._ids[start : start + size]
+            yield Current(execution, self._number + start, size, names), requests
+            start += size
 
-    def _added_inputs(self, index: int, size: int) -> list[list[Tensor]]:
-        """Return the controls and states of an execution, which are inputs of the model."""
-        said, tensors = self._added.pop(index)
+    def _add_inputs(self, index: int, requests: Sequence[InferenceRequest]) -> None:
+        """Give each request its row of the controls and states of its execution, which are inputs of the model."""
+        said, tensors = self._added.pop(index, (None, ()))
+        if said is None:
+            return
         given = said["added"]
-        return added_inputs(tensors[: given["controls"] + given["states"]], said.get("slots"), size)
+        more = added_inputs(tensors[: given["controls"] + given["states"]], said.get("slots"), len(requests))
+        for request, inputs in zip(requests, more):
+            request._inputs = (*request._inputs, *inputs)
 
 
 def _refine(request: InferenceRequest, said: Mapping[str, Any], facts: OpenRequests) -> None:

@@ -68,7 +68,7 @@ def _checked(name: Any, array: Any) -> Array:
 
 
 def _write(descriptor: int, start: int, array: Array) -> None:
-    data = memoryview(array.reshape(-1).view(np.uint8))
+    data = array.reshape(-1).view(np.uint8).data
     while data:
         written = os.pwrite(descriptor, data, start)
         start += written

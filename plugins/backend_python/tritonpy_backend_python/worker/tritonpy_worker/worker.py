@@ -16,7 +16,7 @@ from .ipc.channel import Channel
 from .ipc.lifeline import Lifeline
 from .ipc.waiter import Waiter
 from .output import Output
-from .received import Received
+from .received import Batches, Received
 
 
 class Worker:
@@ -45,9 +45,13 @@ class Worker:
             self._channel.send(Kind.FAILED, extras={"message": describe(error), "code": int(ErrorCode.INTERNAL)})
             return 1
         self._output.end_lines()
-        self._channel.send(
-            Kind.STARTED, extras={"pid": os.getpid(), "max_open": None, "asks_ready": instance.asks_ready}
-        )
+        said = {
+            "pid": os.getpid(),
+            "max_open": None,
+            "asks_ready": instance.asks_ready,
+            "checks_strings": True,
+        }
+        self._channel.send(Kind.STARTED, extras=said)
         self._serve(instance)
         CURRENT.set(None)
         instance.finalize()
@@ -69,28 +73,32 @@ class Worker:
         return self._inbox.popleft()
 
     def _serve(self, instance: Instance) -> None:
-        open_requests = instance.host.open
         while True:
             if not self._inbox:
                 self._channel.send_returns()
-                open_requests.tidy(self._inbox)
+                instance.host.open.tidy(self._inbox)
             received = self._next()
             if not isinstance(received, Received):
                 return
-            self._execute(instance, received)
+            batches = received.batches(instance.host, instance.outputs, instance.host.open, instance.strings)
+            del received  # it holds the inputs, whose shared memory goes back as soon as the model lets go of them
+            self._execute(instance, batches)
 
-    def _execute(self, instance: Instance, received: Received) -> None:
+    def _execute(self, instance: Instance, batches: Batches) -> None:
         answers, executor = instance.answers, instance.executor
-        for current, requests in received.batches(instance.host, instance.outputs, instance.host.open):
+        for current, requests in batches:
             begin_ns = monotonic_ns()
             if answers.due(begin_ns + self._usual_ns):
                 self._send(instance)
             CURRENT.set(current)
-            executor.run(requests)
+            if requests:
+                executor.run(requests)
+            else:  # all of them were refused
+                executor.end_ns = begin_ns
             answers.over(current.execution, begin_ns, executor.end_ns)
             self._usual_ns = max(executor.end_ns - begin_ns, self._usual_ns - (self._usual_ns >> 3))
             self._output.end_lines()
-        del requests  # their shared memory goes back with the answers
+        del requests
         self._send(instance)
 
     @staticmethod

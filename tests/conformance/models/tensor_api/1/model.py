@@ -18,7 +18,7 @@ NAMES = """
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE TRITONSERVER_RESPONSE_COMPLETE_FINAL TRITON_STRING_TO_NUMPY Tensor TritonError
     TritonModelException deserialize_bytes_tensor get_input_config_by_name get_input_tensor_by_name get_model_dir get_output_config_by_name
     get_output_tensor_by_name is_model_ready load_model numpy_to_triton_type serialize_byte_tensor triton_string_to_numpy
-    triton_to_numpy_type unload_model using_decoupled_model_transaction_policy np json struct
+    triton_to_numpy_type unload_model using_decoupled_model_transaction_policy
 """
 REQUEST = """
     async_exec correlation_id exec flags get_response_sender inputs is_cancelled parameters request_id requested_output_names set_flags
@@ -31,7 +31,7 @@ def seen(value):
     if isinstance(value, np.ndarray):
         return [str(value.dtype), list(value.shape), [repr(one) for one in value.ravel().tolist()]]
     if isinstance(value, type):
-        return f"type {value.__name__}"
+        return f"type {np.dtype(value).name}"
     return f"{type(value).__name__} {value!r}"
 
 

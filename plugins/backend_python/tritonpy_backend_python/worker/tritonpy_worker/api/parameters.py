@@ -8,13 +8,13 @@ from typing import Any
 
 from .errors import TritonModelException
 
-Parameters = Mapping[str, Any]  # values are bool, int, float or str
+Parameters = Mapping[str, Any]  # values are bool, int or str, from clients float too
 
 
 def checked(parameters: Any) -> dict[str, Any]:
     """Return a copy of what a model gave; None means none.
 
-    Raises TritonModelException unless it is a dictionary of text to bool, int, float or text.
+    Raises TritonModelException unless it is a dictionary of text to bool, int or text.
     """
     if parameters is None:
         return {}
@@ -23,7 +23,7 @@ def checked(parameters: Any) -> dict[str, Any]:
     for key, value in parameters.items():
         if not isinstance(key, str):
             raise TritonModelException(f"Expect parameters keys to have type str, found type {type(key)}")
-        if not isinstance(value, (bool, int, float, str)):
+        if not isinstance(value, (bool, int, str)):
             raise TritonModelException(f"Expect parameters values to have type bool/int/str, found type {type(value)}")
     return dict(parameters)
 

@@ -8,12 +8,12 @@ from .. import host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, Union
+    from typing import Any
 
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-    Named = Union[Mapping[str, Array], Iterable[tuple[str, Array]]]
+    Named = Mapping[str, Array] | Iterable[tuple[str, Array]]
 
 
 def shared_arrays(key: str, build: Callable[[], Named]) -> dict[str, Array]:

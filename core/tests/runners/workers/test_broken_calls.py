@@ -1,0 +1,53 @@
+"""Calls that no worker in its right mind makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.tests.runners.workers.fake_worker import Recorder, floats, on_loop, worker_of
+from tritonpy.ipc import Kind
+
+BROKEN_CALLS = {
+    "an execution that never was": ((5, 0), {"model": "identity"}),
+    "a request that never was": ((0, 5), {"model": "identity"}),
+    "no model": ((0, 0), {}),
+    "a model that is no text": ((0, 0), {"model": 5}),
+    "a parameter that is no parameter": ((0, 0), {"model": "identity", "parameters": {"a": []}}),
+    "a sequence without flags": ((0, 0), {"model": "identity", "sequence": [5]}),
+    "a time-out below zero": ((0, 0), {"model": "identity", "timeout_us": -1}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_CALLS)
+@on_loop
+async def test_a_call_without_sense_ends_the_worker(name):
+    words, said = BROKEN_CALLS[name]
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], words, **said)
+        assert "it broke the worker protocol" in await worker.until_broken()
+    assert engine.requests == []
+
+
+@on_loop
+async def test_a_number_that_is_used_twice_ends_the_worker():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        worker.call(1, [floats(1)], model="identity")
+        worker.call(1, [floats(1)], model="identity")
+        assert "call 1 is open and was made again" in await worker.until_broken()
+
+
+@pytest.mark.parametrize("rows", [[], [[floats(1)]] * 2])
+@on_loop
+async def test_a_call_has_one_row(rows):
+    async with worker_of(Recorder()) as worker:
+        worker.send(Kind.CALL, [1, 0, 0], rows=rows, extras={"model": "identity"})
+        assert f"a call has {len(rows)} rows of tensors" in await worker.until_broken()
+
+
+@on_loop
+async def test_cancelling_what_was_never_called_ends_the_worker():
+    async with worker_of(Recorder()) as worker:
+        worker.send(Kind.CALL_CANCEL, [0])
+        assert "call 0 was cancelled and never made" in await worker.until_broken()

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+
+from core.tests.runners.workers.fake_worker import model_context, on_loop, tensor
+from core.tests.runners.workers.scripted_worker import EMPTY, FINAL
+from core.tests.runners.workers.test_connection import Ends
+from core.tests.runners.workers.worker_model import nothing_left
+from tritonpy.errors import Cancelled, Code, FailureReason, InvalidArgument
+from tritonpy.ipc import Kind, ProtocolError
+from tritonpy.runners.workers.executions import Executions
+from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy.testing.witness import Witness
+from tritonpy.types import Batch, InferRequest, OutputSpec, SequenceInfo, Tensor
+
+
+class Desk:
+    """Executions with a socket behind them, and a witness for the answers."""
+
+    def __init__(self, engine):
+        self.ends = Ends()
+        self.executions = Executions(model_context(engine), self.ends.connection)
+        self.witness = Witness()
+        self.over = []
+
+    def batch(self, *values, **fields):
+        requests = [
+            InferRequest("m", {"IN": tensor(value)}, self.witness.sink, owner=self.witness, id=f"r{value}", **fields)
+            for value in values
+        ]
+        batch = Batch(requests)
+        for request in requests:
+            request.batch = batch
+        return batch
+
+    def said(self):
+        """Return the frame that the worker got, its rows and wants."""
+        (frame,) = self.ends.read()
+        rows, wants = self.ends.endpoint.rows(frame, 2 + 2 * frame.words[0], Tensor)
+        return frame, rows, wants
+
+    def take(self, words, rows=(), **extras):
+        """Let the worker say ANSWERS."""
+        data, _ = self.ends.endpoint.compose(Kind.ANSWERS, words, rows=list(rows), extras=extras)
+        (frame,) = self.ends.connection._endpoint.feed(data)
+        self.executions.take(frame, self.over.extend)
+
+    def answers(self, batch):
+        return [self.witness.answers(request) for request in batch.requests]
+
+
+@asynccontextmanager
+async def desk():
+    with ToyEngine() as engine:
+        async with nothing_left():
+            it = Desk(engine)
+            yield it
+            it.ends.connection.close()
+            it.ends.socket.close()
+            it.ends.endpoint.close()
+
+
+def out(value):
+    return [tensor(value, "OUT")]
+
+
+@on_loop
+async def test_batches_are_one_frame_with_numbers_that_are_never_used_again():
+    async with desk() as it:
+        assert it.executions.send([it.batch(1, 2), it.batch(3)]) == [1, 2]
+        frame, rows, wants = it.said()
+        assert frame.words[:6] == (2, 1, 2, 2, 1, 0)
+        assert [row[0].data.tolist() for row in rows] == [[1], [2], [3]]
+        assert wants == [None] * 3
+        assert it.executions.send([it.batch(4)]) == [3]
+        frame, _, _ = it.said()
+        assert frame.words[:4] == (1, 3, 1, 3)
+        assert list(it.executions.running) == [1, 2, 3]
+        assert list(it.executions.open) == [0, 1, 2, 3]
+
+
+@on_loop
+async def test_only_what_is_rare_is_said_of_each_request():
+    async with desk() as it:
+        plain = it.batch(1)
+        plain.requests[0].id = ""
+        it.executions.send([plain])
+        assert set(it.said()[0].extras) == {"signatures"}
+        it.executions.send([it.batch(1)])
+        assert it.said()[0].extras == {"ids": ["r1"]}
+        full = it.batch(
+            7,
+            parameters={"a": 1, "b": "c"},
+            sequence=SequenceInfo("s", start=True),
+            timeout_us=5,
+            priority=2,
+            batch_size=3,
+            trace="00-ab-cd-01",
+            outputs={"OUT": OutputSpec("OUT")},
+        )
+        it.executions.send([it.batch(1), full])
+        frame, _, wants = it.said()
+        assert frame.extras["requests"] == {
+            "1": {
+                "parameters": {"a": 1, "b": "c"},
+                "sequence": ["s", True, False],
+                "timeout_us": 5,
+                "priority": 2,
+                "batch_size": 3,
+                "trace": "00-ab-cd-01",
+            }
+        }
+        assert wants == [None, ("OUT",)]
+
+
+@on_loop
+async def test_what_a_scheduler_added_follows_the_requests():
+    async with desk() as it:
+        plain, added = it.batch(1), it.batch(2)
+        (request,) = added.requests
+        added.slots = [request, None]
+        added.controls = [tensor([1, 0], "START"), tensor([1, 0], "READY")]
+        added.states = [tensor([[5], [6]], "STATE")]
+        added.batch_inputs = [tensor([1], "COUNT")]
+        added.state_outputs = ["STATE_OUT"]
+        it.executions.send([plain, added])
+        frame, rows, _ = it.said()
+        assert frame.extras["batch"] == {
+            "1": {
+                "added": {"controls": 2, "states": 1, "batch_inputs": 1},
+                "state_outputs": ["STATE_OUT"],
+                "slots": [1, 0],
+            }
+        }
+        assert [len(row) for row in rows] == [1, 1, 4]
+        assert [each.name for each in rows[2]] == ["START", "READY", "STATE", "COUNT"]
+
+
+@on_loop
+async def test_answers_go_to_their_requests_with_the_times_of_the_execution():
+    async with desk() as it:
+        one, two = it.batch(1, 2), it.batch(3)
+        it.executions.send([one, two])
+        it.take([1, 1, 100, 250, 1, 0, 2, FINAL], [out(10), out(20)])
+        ((first,), (second,)) = it.answers(one)
+        assert [first.outputs[0].numpy().tolist(), second.outputs[0].numpy().tolist()] == [[10], [20]]
+        assert (first.model_name, first.model_version, first.id, first.final, first.empty) == (
+            "caller",
+            1,
+            "r1",
+            True,
+            False,
+        )
+        assert (one.input_end_ns, one.infer_end_ns, one.executing) == (100, 250, False)
+        assert [each.batch for each in it.over] == [one]
+        assert (list(it.executions.running), list(it.executions.open)) == ([2], [2])
+        assert two.executing
+        it.take([1, 2, 1, 2, 1, 2, 1, FINAL], [out(30)])
+        it.witness.check(*one.requests, *two.requests)
+
+
+@on_loop
+async def test_the_executor_is_told_before_the_answers_are_sent():
+    async with desk() as it:
+        batch = it.batch(1)
+        it.executions.send([batch])
+        seen = []
+        data, _ = it.ends.endpoint.compose(Kind.ANSWERS, [1, 1, 1, 2, 1, 0, 1, FINAL], rows=[out(1)])
+        (frame,) = it.ends.connection._endpoint.feed(data)
+        it.executions.take(frame, lambda over: seen.append((len(over), it.answers(batch))))
+        assert seen == [(1, [[]])]
+        it.witness.check(*batch.requests)
+
+
+@on_loop
+async def test_a_decoupled_request_stays_open_until_its_final_answer():
+    async with desk() as it:
+        batch = it.batch(1)
+        it.executions.send([batch])
+        it.take([1, 1, 1, 2, 1, 0, 1, 0], [out(10)])
+        it.take([0, 1, 0, 1, 0], [out(11)])
+        it.take([0, 2, 0, 1, 0, 0, 1, FINAL | EMPTY], [out(12), []])
+        ((*some, last),) = it.answers(batch)
+        assert [each.outputs[0].numpy().tolist() for each in some] == [[10], [11], [12]]
+        assert (last.empty, last.final, list(last.outputs)) == (True, True, [])
+        assert not it.executions.open
+        it.witness.check(*batch.requests)
+
+
+@on_loop
+async def test_errors_and_parameters_belong_to_their_answer():
+    async with desk() as it:
+        batch = it.batch(1, 2, 3)
+        it.executions.send([batch])
+        it.take(
+            [1, 1, 1, 2, 1, 0, 3, FINAL],
+            [[], out(20), []],
+            errors={"0": [int(Code.INVALID_ARG), "too small"], "2": [int(Code.CANCELLED), "gone"]},
+            parameters={"1": {"a": True}},
+        )
+        ((first,), (second,), (third,)) = it.answers(batch)
+        assert isinstance(first.error, InvalidArgument)
+        assert (first.error.message, first.error.reason) == ("too small", FailureReason.BACKEND)
+        assert (second.error, second.parameters) == (None, {"a": True})
+        assert isinstance(third.error, Cancelled)
+        assert third.error.reason is FailureReason.CANCELED
+
+
+@on_loop
+async def test_requests_that_are_handed_back_are_nobodys_at_the_worker():
+    async with desk() as it:
+        batch = it.batch(1, 2)
+        it.executions.send([batch])
+        it.take([1, 1, 1, 2, 1, 1, 1, FINAL], [out(2)], reschedule=[0, 99])
+        assert it.witness.rescheduled == batch.requests[:1]
+        assert not it.executions.open
+
+
+@on_loop
+async def test_what_comes_for_requests_that_were_given_up_is_dropped():
+    async with desk() as it:
+        batch, answered = it.batch(1, 2), it.batch(3)
+        it.executions.send([batch, answered])
+        answered.requests[0].answered = True
+        assert it.executions.give_up() == batch.requests
+        assert (it.executions.open, it.executions.running, batch.executing) == ({}, {}, False)
+        it.take([0, 1, 0, 3, FINAL], [out(1), out(2), out(3)])
+        assert it.answers(batch) == [[], []]
+        with pytest.raises(ProtocolError, match="execution 1 ended and was not running"):
+            it.take([1, 1, 1, 2, 0])
+
+
+@on_loop
+async def test_new_states_go_to_their_batch():
+    async with desk() as it:
+        batch = it.batch(1)
+        it.executions.send([batch])
+        it.take([1, 1, 1, 2, 1, 0, 1, FINAL], [out(1), [tensor([[9]], "STATE_OUT")]], states={"0": 1})
+        assert batch.new_states["STATE_OUT"].tolist() == [[9]]
+
+
+@on_loop
+async def test_a_cancellation_names_the_number_of_the_request():
+    async with desk() as it:
+        batch = it.batch(1, 2)
+        it.executions.send([batch])
+        it.said()
+        it.executions.cancel(batch.requests[1])
+        (frame,) = it.ends.read()
+        assert (frame.kind, frame.words) == (Kind.CANCEL, (1,))
+        it.executions.cancel(it.batch(3).requests[0])
+        assert not it.executions._connection.unsent
+        it.ends.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            it.ends.read()
+
+
+@on_loop
+async def test_what_cannot_be_sent_is_not_running_and_takes_no_numbers(monkeypatch):
+    async with desk() as it:
+        with pytest.raises(TypeError):
+            it.executions.send([it.batch(1, parameters={"a": object()})])
+        assert (it.executions.running, it.executions.open) == ({}, {})
+        batch = it.batch(2)
+        assert it.executions.send([batch]) == [1]
+        assert it.said()[0].words[:4] == (1, 1, 1, 0)
+        it.take([1, 1, 1, 2, 1, 0, 1, FINAL], [out(2)])
+        it.witness.check(*batch.requests)
+
+
+@on_loop
+async def test_tensors_of_another_device_are_brought_to_the_host():
+    class Far:
+        """An array that says where it lies through DLPack alone."""
+
+        def __init__(self, array):
+            self._array = array
+
+        def __dlpack__(self, **named):
+            return self._array.__dlpack__(**named)
+
+        def __dlpack_device__(self):
+            return self._array.__dlpack_device__()
+
+    async with desk() as it:
+        batch = it.batch(1)
+        far = Tensor("IN", "INT32", (2,), Far(np.array([3, 4], np.int32)), device=(2, 0))
+        batch.requests[0].inputs = {"IN": far}
+        it.executions.send([batch])
+        _, ((got,),), _ = it.said()
+        assert got.data.tolist() == [3, 4]
+
+
+BROKEN = {
+    "nothing": [],
+    "no end of the executions": [2**60],
+    "no answers": [0],
+    "an execution that never was": [1, 7, 1, 2, 0],
+    "an execution that ends twice": [2, 1, 1, 2, 1, 1, 2, 0],
+    "runs without end": [0, 2**60],
+    "a run that is cut": [0, 1, 0],
+    "more answers than rows": [0, 1, 0, 2, 1],
+    "answers without end": [0, 1, 0, 2**63, 1],
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_answers_that_make_no_sense_are_refused_and_answer_nobody(kind):
+    @on_loop
+    async def test():
+        async with desk() as it:
+            batch = it.batch(1)
+            it.executions.send([batch])
+            with pytest.raises((ProtocolError, KeyError)):
+                it.take(BROKEN[kind])
+            assert it.answers(batch) == [[]]
+            assert it.executions.give_up() == batch.requests
+
+    test()

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from core.tests.runners.workers.fake_worker import eventually, on_loop
+from core.tests.runners.workers.worker_model import LONG_NS, NEEDS_ONE, turn, worker_model
+from core.tests.toys.limiter import ResourceLimiter
+from tritonpy.errors import Internal, InvalidArgument
+from tritonpy.ipc import Kind
+
+
+def strings(count):
+    return np.array([[b"x" * 10] * count], np.object_)
+
+
+@on_loop
+async def test_large_strings_are_checked_before_the_worker_sees_them():
+    async with worker_model(datatype="TYPE_STRING") as model:
+        (worker,) = await model.start()
+        good, bad = model.send(strings(20_000)), model.send(strings(20_000))
+        assert good.unchecked_strings
+        tensor = bad.inputs["IN"]
+        tensor.data = tensor.data.copy()
+        tensor.data[:4] = 255
+        worker.echo(await worker.one(), took_ns=LONG_NS)
+        assert (await model.answers(good))[0].outputs[0].strings() == [b"x" * 10] * 20_000
+        (answer,) = await model.answers(bad)
+        assert isinstance(answer.error, InvalidArgument)
+        other = model.send(strings(1))
+        worker.echo(await worker.one())
+        assert (await model.answers(other))[0].outputs[0].strings() == [b"x" * 10]
+
+
+@on_loop
+async def test_what_is_being_checked_counts_as_held_and_keeps_the_permission():
+    limiter = ResourceLimiter({"R": 1})
+    go = threading.Event()
+    async with worker_model(datatype="TYPE_STRING", limiter=limiter, group=NEEDS_ONE) as model:
+        (worker,) = await model.start()
+        admit = model.model.guards.admit
+        object.__setattr__(model.runner._instances[0]._guards, "admit", lambda batch: go.wait(10) and admit(batch))
+        large, small = model.send(strings(20_000)), model.send(strings(1))
+        await turn()
+        assert (limiter._free["R"], model.model.waiting) == (0, 1)
+        go.set()
+        worker.echo(await worker.one())
+        worker.echo(await worker.one())
+        await model.answers(large, small)
+
+
+@on_loop
+async def test_a_request_that_is_cancelled_while_it_is_checked_is_cancelled_at_the_worker():
+    go = threading.Event()
+    async with worker_model(datatype="TYPE_STRING") as model:
+        (worker,) = await model.start()
+        admit = model.model.guards.admit
+        object.__setattr__(model.runner._instances[0]._guards, "admit", lambda batch: go.wait(10) and admit(batch))
+        request = model.send(strings(20_000))
+        await turn()
+        request.cancel()
+        await turn()
+        go.set()
+        given = await worker.one()
+        assert list((await worker.receive(Kind.CANCEL)).words) == given.numbers
+        worker.echo(given)
+        await model.answers(request)
+
+
+@on_loop
+async def test_a_batch_whose_worker_dies_while_it_is_checked_fails_and_the_next_worker_is_fed():
+    go = threading.Event()
+    async with worker_model(datatype="TYPE_STRING") as model:
+        (worker,) = await model.start()
+        admit = model.model.guards.admit
+        object.__setattr__(model.runner._instances[0]._guards, "admit", lambda batch: go.wait(10) and admit(batch))
+        request, waiting = model.send(strings(20_000)), model.send(strings(1))
+        await turn()
+        worker.exit(1)
+        again = await model.launcher.next()
+        await again.started()
+        await eventually(model.runner.alive)
+        go.set()
+        assert await model.errors(request) == ["the worker of the model ended"]
+        again.echo(await again.one())
+        await model.answers(waiting)
+
+
+@on_loop
+async def test_a_check_that_raises_fails_its_batch():
+    async with worker_model(datatype="TYPE_STRING") as model:
+        (worker,) = await model.start()
+
+        def broken(_batch):
+            raise Internal("the check is broken")
+
+        object.__setattr__(model.runner._instances[0]._guards, "admit", broken)
+        assert await model.errors(model.send(strings(20_000))) == ["the check is broken"]
+        small = model.send(strings(1))
+        worker.echo(await worker.one())
+        await model.answers(small)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import asyncio
+from threading import Event, current_thread
+
+import pytest
+
+from tritonpy_worker.coroutines import Coroutines
+
+
+@pytest.fixture
+def coroutines():
+    made = Coroutines()
+    yield made
+    made.stop()
+
+
+async def name() -> str:
+    return current_thread().name
+
+
+def test_all_coroutines_run_in_one_thread(coroutines: Coroutines) -> None:
+    assert coroutines.run(name()) == coroutines.run(name()) != current_thread().name
+
+
+def test_what_a_coroutine_raises_is_raised(coroutines: Coroutines) -> None:
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        coroutines.run(fail())
+
+
+def test_background_coroutines_are_not_waited_for(coroutines: Coroutines) -> None:
+    done = Event()
+
+    async def later() -> None:
+        await asyncio.sleep(0)
+        done.set()
+
+    coroutines.start(later())
+    assert done.wait(30)
+
+
+def test_what_still_runs_at_the_end_is_cancelled(coroutines: Coroutines) -> None:
+    running, cancelled = Event(), Event()
+
+    async def forever() -> None:
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    coroutines.start(forever())
+    assert running.wait(30)
+    coroutines.stop()
+    assert cancelled.wait(30)
+
+
+def test_a_loop_that_never_ran_needs_no_end() -> None:
+    Coroutines().stop()
