@@ -21,10 +21,11 @@ ENVIRONMENTS = ROOT / ".test-venv"
 
 @dataclass(frozen=True)
 class Tier:
-    """Packages that are installed in editable form, requirement files, and what pytest runs."""
+    """Packages that are installed in editable form, requirement files, and what pytest runs and with which options."""
 
     packages: tuple[str, ...]
     paths: tuple[str, ...]
+    options: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ("tests/requirements.txt",)
 
 
@@ -42,7 +43,9 @@ TIERS = {
     "default": Tier(
         DEFAULT_PACKAGES,
         ("protos/tests", "core/tests", *(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
+        ("--ignore=tests/conformance",),
     ),
+    "conformance": Tier(DEFAULT_PACKAGES, ("tests/conformance",)),
 }
 
 
@@ -70,7 +73,7 @@ def _run(name: str, tier: Tier, pytest_arguments: list[str]) -> tuple[int, float
     started = time.monotonic()
     python = _environment(name, tier)
     print(f"tier {name}: environment ready after {(time.monotonic() - started) / 60:.1f} min", flush=True)
-    status = subprocess.run([python, "-m", "pytest", *tier.paths, *pytest_arguments], cwd=ROOT, check=False).returncode
+    status = subprocess.run([python, "-m", "pytest", *tier.paths, *tier.options, *pytest_arguments], cwd=ROOT, check=False).returncode
     return status, (time.monotonic() - started) / 60
 
 

@@ -76,6 +76,24 @@ def test_a_load_that_fails_anywhere_frees_what_was_opened(serve, model_repositor
         assert book.open == []
 
 
+def test_what_cannot_be_completed_is_wrong_with_every_version(serve, model_repository):
+    for version in (1, 3):
+        write(model_repository, "m", "cannot be completed", version, 'backend: "teller" version_policy { all {} }')
+    with serve() as server:
+        text = load_error(server, "m")
+        assert [(one.version, one.state) for one in server.engine.repository_index()] == [
+            ("1", "UNAVAILABLE"),
+            ("3", "UNAVAILABLE"),
+        ]
+    reason = "Internal: ValueError: no signature"
+    assert (
+        text
+        == "load failed for model 'm': "
+        + "".join(f"version {one} is at UNAVAILABLE state: {reason};" for one in (1, 3))
+        + "\n"
+    )
+
+
 def test_every_problem_of_a_configuration_is_told_at_once_with_its_place(serve, model_repository):
     write(model_repository, "m", config='backend: "teller"\nmax_batch_sise: 3\n  platfrom: "x"\n')
     with serve() as server:

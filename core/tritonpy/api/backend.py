@@ -117,7 +117,7 @@ class Backend(ABC):
         return model.shared
 
     @classmethod
-    def worker_launcher(cls, model: ModelContext) -> Launcher | None:
+    def worker_launcher(cls, model: ModelContext) -> Launcher | None:  # noqa: ARG003
         """Return what starts the worker processes of a model that is isolated (optional).
 
         None: this class itself runs in a process that the core starts. Called after `load`, on the loading thread.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tritonpy.config.dims import MAX_SIZE, WILDCARD, dims_text
-from tritonpy.model.string_walk import Refusal, string_refusal, strings_fit
+from tritonpy.ipc.string_walk import Refusal
+from tritonpy.model.string_walk import string_refusal, strings_fit
 from tritonpy.types import CPU, DATATYPE_OF_NUMBER, Tensor
 
 if TYPE_CHECKING:

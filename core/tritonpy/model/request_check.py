@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tritonpy.errors import InvalidArgument
+from tritonpy.ipc.string_walk import Refusal
 from tritonpy.model.input_rule import InputRule
 from tritonpy.model.reshape import Reshape
 from tritonpy.model.sequence_id import SequenceIdRule
-from tritonpy.model.string_walk import Refusal, string_refusal, strings_fit
+from tritonpy.model.string_walk import string_refusal, strings_fit
 from tritonpy.types import InferRequest, Tensor
 
 if TYPE_CHECKING:

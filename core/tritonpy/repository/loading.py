@@ -41,6 +41,8 @@ class VersionLoading:
             self._loader.complete(prepared)
         except Exception as error:
             reason = _reason(error)
+            if not isinstance(error, TritonError):
+                log.debug("the configuration of '%s' cannot be completed", prepared.name, exc_info=error)
             for version in chosen:
                 self._table.set_state(prepared.name, version, State.UNAVAILABLE, reason)
             states = [f"version {version} is at UNAVAILABLE state: {reason};" for version in chosen]

@@ -36,6 +36,7 @@ class ForkedProcess(WorkerProcess):
         if self._pidfd >= 0:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)  # it leads a session: what it started ends too
 
     def __del__(self) -> None:
         if self._pidfd >= 0:

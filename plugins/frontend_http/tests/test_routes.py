@@ -198,3 +198,16 @@ def test_openapi_describes_the_routes(server):
         "/v2/repository/index",
         "/v2/repository/models/{model}/load",
     }
+
+
+def test_a_model_may_be_called_like_a_part_of_a_path(server):
+    reply = server.call("GET", "/v2/models/versions/ready")
+    assert (reply.status, reply.error) == (400, "Model version not ready")
+    reply = server.call("POST", "/v2/repository/models/versions/load", {})
+    assert reply.error == "Request for unknown model: 'versions' is not found"
+    assert server.call("GET", "/v2/models/versions/versions/x/ready").status == 404
+
+
+def test_the_readiness_of_a_model_is_plain_text_whatever_it_says(server):
+    for path in ("/v2/models/echo/ready", "/v2/models/other/ready"):
+        assert server.call("GET", path).headers["content-type"] == "text/plain"

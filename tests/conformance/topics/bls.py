@@ -55,7 +55,7 @@ PLANS: dict[str, list[Any]] = {
     "model that is not loaded": [call("starting", {"IN": ["INT32", [1]]}, ("OUT",))],
     "missing input": [call("add_sub", {"INPUT0": ["FP32", [1, 2, 3, 4]]}, ("OUTPUT0",))],
     "unknown input": [call("add_sub", {**ADDED, "MORE": ["FP32", [1]]}, ("OUTPUT0",))],
-    "wrong shape": [call("add_sub", {"INPUT0": ["FP32", [1, 2]], "INPUT1": ["FP32", [1, 2]]}, ("OUTPUT0",))],
+    "wrong shape": [call("add_sub", {**ADDED, "INPUT1": ["FP32", [1, 2]]}, ("OUTPUT0",))],
     "wrong datatype": [call("add_sub", {**ADDED, "INPUT1": ["INT32", [1, 2, 3, 4]]}, ("OUTPUT0",))],
     "preferred memory": [adding(memory=True)],
     "plain": [echoing()],

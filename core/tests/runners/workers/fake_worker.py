@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -14,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from core.tests.runners.workers.worker_end import WorkerEnd
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.engine import Engine
 from tritonpy.api.options import NoOptions
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.errors import Cancelled, Internal
-from tritonpy.ipc import Endpoint, Frame, Kind
+from tritonpy.ipc import Frame, Kind
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.workers.connection import Connection
@@ -75,7 +75,7 @@ def tensor(value: Any, name: str = "IN") -> Tensor:
     return Tensor.from_numpy(name, np.atleast_1d(np.asarray(value)))
 
 
-class FakeWorker:
+class FakeWorker(WorkerEnd):
     """Sends frames to a real `Conversation`, and keeps those that come back; `broken` is why the server would end it, once it would."""
 
     def __init__(
@@ -87,6 +87,7 @@ class FakeWorker:
     ) -> None:
         self.loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
+        super().__init__(theirs)
         self.model = model
         self.instance = InstanceContext(name, "CPU", 0, 0)
         self.slot = Slot(self.instance)
@@ -96,18 +97,7 @@ class FakeWorker:
             model, self.instance, self.loop, self.connection, self.executions, neighbours, take_more
         )
         self.broken: str | None = None
-        self.socket = theirs
-        self.socket.setblocking(False)
-        self.endpoint = Endpoint()
-        self.frames: list[Frame] = []
         self._changed = asyncio.Condition()
-
-    def send(self, kind: int, words: Sequence[int] = (), **more: Any) -> None:
-        """Send one frame as the worker would."""
-        data, descriptors = self.endpoint.compose(kind, words, **more)
-        socket.send_fds(self.socket, [data], descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
 
     def call(self, number: int, inputs: Sequence[Tensor], words: Sequence[int] = (0, 0), **said: Any) -> None:
         """Send a CALL; `words` are its execution and its request."""
@@ -126,8 +116,7 @@ class FakeWorker:
             for index, frame in enumerate(self.frames):
                 if frame.kind == kind:
                     return self.frames.pop(index)
-            data, descriptors = await self._read()
-            self.frames += self.endpoint.feed(data, descriptors)
+            await self.read()
 
     async def answer(self) -> tuple[tuple[int, ...], list[dict[str, Any]], dict[str, Any]]:
         """Return the next CALL_ANSWER: call and flags, its outputs as arrays by name, what it says beside."""
@@ -183,17 +172,6 @@ class FakeWorker:
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
-
-    async def _read(self) -> tuple[bytes, list[int]]:
-        readable = self.loop.create_future()
-        self.loop.add_reader(self.socket, lambda: readable.done() or readable.set_result(None))
-        try:
-            await readable
-        finally:
-            self.loop.remove_reader(self.socket)
-        data, descriptors, _, _ = socket.recv_fds(self.socket, 1 << 18, 16)
-        assert data, f"the server closed the connection: {self.broken}"
-        return data, descriptors
 
 
 class Recorder(ToyEngine):

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
+from core.tests.runners.workers.worker_end import WorkerEnd
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Code
-from tritonpy.ipc import Endpoint, Frame, Kind
+from tritonpy.ipc import Frame, Kind
 from tritonpy.types import Tensor
 
 FINAL, EMPTY = 1, 2
@@ -28,21 +29,17 @@ class Given(NamedTuple):
     numbers: list[int]
     rows: list[Sequence[Tensor]]
     wants: list[Any]
-    added: Sequence[Tensor]
     extras: Mapping[str, Any]
 
 
-class ScriptedWorker(WorkerProcess):
+class ScriptedWorker(WorkerEnd, WorkerProcess):
     """Both a process, to the server, and the program in it, to the test."""
 
     def __init__(self, instance: InstanceContext, connection: socket.socket, output: int) -> None:
+        super().__init__(connection.dup())
         self.pid = next(_pids)
         self.name = instance.name
         self.killed = False
-        self.frames: list[Frame] = []
-        self.endpoint = Endpoint()
-        self.socket = connection.dup()
-        self.socket.setblocking(False)
         self._output = os.dup(output)
         self._status: int | None = None
         self._over = threading.Event()
@@ -80,21 +77,10 @@ class ScriptedWorker(WorkerProcess):
         """Write to what the server reads as stdout and stderr."""
         os.write(self._output, text.encode())
 
-    def send(self, kind: int, words: Sequence[int] = (), **more: Any) -> None:
-        """Send one frame."""
-        data, descriptors = self.endpoint.compose(kind, words, **more)
-        self.send_bytes(data, descriptors)
-
-    def send_bytes(self, data: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send what may be no frame."""
-        assert socket.send_fds(self.socket, [data], descriptors) == len(data)
-        for descriptor in descriptors:
-            os.close(descriptor)
-
     async def receive(self, *kinds: int) -> Frame:
         """Return the next frame, which must be of one of `kinds`."""
         while not self.frames:
-            self.frames += self.endpoint.feed(*await self._read())
+            await self.read()
         frame = self.frames.pop(0)
         assert frame.kind in kinds, f"a frame of kind {frame.kind} came, not of {kinds}"
         return frame
@@ -112,27 +98,17 @@ class ScriptedWorker(WorkerProcess):
         self.exit(1)
 
     async def given(self) -> list[Given]:
-        """Return the executions of the next frame."""
+        """Return the executions of the next frame; their schedulers add nothing to them."""
         frame = await self.receive(Kind.EXECUTE)
-        words, extras = frame.words, frame.extras
-        rows, wants = self.endpoint.rows(frame, 2 + 2 * words[0], Tensor)
-        number, at, given = words[1 + 2 * words[0]], 0, []
-        extra = len(rows)
-        for index in range(words[0]):
-            execution, size = words[1 + 2 * index : 3 + 2 * index]
-            extra -= size
-            added = extras.get("batch", {}).get(str(index), {})
-            given.append(
-                Given(
-                    execution, [*range(number, number + size)], rows[at : at + size], wants[at : at + size], (), added
-                )
-            )
-            number, at = number + size, at + size
-        added_rows = rows[at:]
-        return [
-            each._replace(added=added_rows.pop(0) if each.extras else (), extras=extras | {"added": each.extras})
-            for each in given
-        ]
+        words, count = frame.words, frame.words[0]
+        rows, wants = self.endpoint.rows(frame, 2 + 2 * count, Tensor)
+        first, at, given = words[1 + 2 * count], 0, []
+        for execution, size in zip(words[1 : 1 + 2 * count : 2], words[2 : 2 + 2 * count : 2], strict=True):
+            part = slice(at, at + size)
+            numbers = list(range(first + at, first + at + size))
+            given.append(Given(execution, numbers, rows[part], wants[part], frame.extras))
+            at += size
+        return given
 
     async def one(self) -> Given:
         """Return the next execution, which comes alone in its frame."""
@@ -172,32 +148,6 @@ class ScriptedWorker(WorkerProcess):
         await self.receive(Kind.STOP)
         self.send(Kind.STOPPED)
         self.exit(status)
-
-    async def serve(self, **said: Any) -> None:
-        """Start, echo whatever comes until STOP, and exit."""
-        await self.started(**said)
-        while True:
-            while not self.frames:
-                self.frames += self.endpoint.feed(*await self._read())
-            if self.frames[0].kind == Kind.STOP:
-                break
-            if self.frames[0].kind == Kind.EXECUTE:
-                self.echo(*await self.given())
-            else:
-                self.frames.pop(0)
-        await self.stop()
-
-    async def _read(self) -> tuple[bytes, list[int]]:
-        loop = asyncio.get_running_loop()
-        readable = loop.create_future()
-        loop.add_reader(self.socket, lambda: readable.done() or readable.set_result(None))
-        try:
-            await readable
-        finally:
-            loop.remove_reader(self.socket)
-        data, descriptors, _, _ = socket.recv_fds(self.socket, 1 << 18, 16)
-        assert data, "the server closed the connection"
-        return data, descriptors
 
 
 def outputs(row: Sequence[Tensor]) -> list[Tensor]:

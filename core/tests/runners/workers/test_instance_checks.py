@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop
-from core.tests.runners.workers.worker_model import LONG_NS, NEEDS_ONE, turn, worker_model
+from core.tests.runners.workers.worker_model import LONG_NS, NEEDS_ONE, Batching, turn, worker_model
 from core.tests.toys.limiter import ResourceLimiter
 from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.ipc import Kind
@@ -100,3 +100,18 @@ async def test_a_check_that_raises_fails_its_batch():
         small = model.send(strings(1))
         worker.echo(await worker.one())
         await model.answers(small)
+
+
+@on_loop
+async def test_a_worker_that_checks_strings_itself_gets_them_at_once_and_is_told_of_which_request_they_are():
+    async with worker_model(datatype="TYPE_STRING", scheduler=Batching) as model:
+        (worker,) = await model.start(checks_strings=True)
+        first = model.send(strings(1))
+        given = await worker.one()
+        assert "unchecked" not in given.extras
+        waiting = [model.send(strings(1)), model.send(strings(20_000))]
+        worker.echo(given)
+        given = await worker.one()
+        assert given.extras["unchecked"] == [1]
+        worker.echo(given)
+        assert all(answer.error is None for answer in await model.answers(first, *waiting))

@@ -24,9 +24,7 @@ async def test_the_requests_of_a_worker_that_dies_fail_and_those_that_wait_are_s
         lost, waiting = model.ask(1), model.ask(2)
         await worker.one()
         worker.exit(3)
-        assert await model.errors(lost) == [
-            "Stub process 'm_0_0' is not healthy: it exited with status 3."
-        ]
+        assert await model.errors(lost) == ["Stub process 'm_0_0' is not healthy: it exited with status 3."]
         again = await model.launcher.next()
         await again.started()
         again.echo(await again.one())

@@ -41,6 +41,8 @@ def test_a_models_own_parameters_are_shown_as_python_writes_them():
 
 
 def test_received_parameters_are_shown_as_the_server_writes_them():
-    assert as_received_text({**GIVEN, "f": 1.5}) == ('{"z":1,"a":"x é\\"/\\n\\u0001","b":true,"n":-5,"big":9007199254740993,"f":1.5}')
+    assert as_received_text({**GIVEN, "f": 1.5}) == (
+        '{"z":1,"a":"x é\\"/\\n\\u0001","b":true,"n":-5,"big":9007199254740993,"f":1.5}'
+    )
     assert as_received_text({}) == "{}"
     assert json.loads(as_received_text(GIVEN)) == GIVEN

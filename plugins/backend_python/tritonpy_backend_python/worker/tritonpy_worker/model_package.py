@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
@@ -23,9 +23,10 @@ class _Loader(SourceFileLoader):
         super().__init__(name, path)
         self._own = own
 
-    def exec_module(self, module: ModuleType) -> None:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = ModuleType(spec.name)
         module.__dict__["__builtins__"] = self._own
-        super().exec_module(module)
+        return module
 
 
 class _Finder(MetaPathFinder):
@@ -65,9 +66,9 @@ class ModelPackage:
 
     def load(self, module: str) -> Any:
         """Import and return a module of the package. Raises what the import raises."""
-        package = ModuleType(self.name)
-        package.__path__ = self._folders
-        sys.modules[self.name] = package
+        spec = ModuleSpec(self.name, None, is_package=True)
+        spec.submodule_search_locations = self._folders
+        sys.modules[self.name] = module_from_spec(spec)
         _FINDER.builtins[self.name] = self._builtins
         if _FINDER not in sys.meta_path:  # it stays: taken out, it would confuse imports of other threads
             sys.meta_path.insert(0, _FINDER)
