@@ -45,6 +45,11 @@ TIERS = {
         ("protos/tests", "core/tests", *(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
         ("--ignore=tests/conformance",),
     ),
+    "torch": Tier(
+        DEFAULT_PACKAGES,
+        ("plugins/backend_python/tests/worker/api",),
+        requirements=("tests/requirements.txt", "tests/requirements-torch.txt"),
+    ),
     "conformance": Tier(DEFAULT_PACKAGES, ("tests/conformance",)),
 }
 

@@ -1,4 +1,4 @@
-"""Sends every frame back: the worker's end, run by another interpreter. Arguments: the folder of the package, the socket."""
+"""Sends every frame back: the worker's end, run by another interpreter. Arguments: the folder that has the package, the socket."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def unpack(
                 columns.append([make(name, datatype, shape, array) for array in arrays])
             rows += zip(*columns) if columns else [()] * count
             wants += [signature.wants] * count
-    except (IndexError, ValueError, OverflowError) as error:
+    except (IndexError, ValueError) as error:
         raise ProtocolError(f"the tensors of a frame do not fit: {error}") from error
     return rows, wants
 

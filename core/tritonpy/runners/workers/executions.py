@@ -10,11 +10,13 @@ from tritonpy.errors import Code, FailureReason, error_of
 from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.on_host import on_host
+from tritonpy.runners.workers.rare import added_by_scheduler, is_bare, is_plain, request_extras
 from tritonpy.types import NO_PARAMETERS, Batch, InferRequest, InferResponse, Tensor
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import ModelContext
 
+_NOTHING: Mapping[str, Any] = {}
 FINAL, EMPTY = 1, 2  # flags of an answer
 
 
@@ -56,11 +58,11 @@ class Executions:
         words.append(first)
         rows: list[Sequence[Tensor]] = [on_host(request.inputs.values()) for request in requests]
         wants = [None if request.outputs is None else tuple(request.outputs) for request in requests]
-        extras = _extras(requests)
+        extras = {} if all([is_plain(request) for request in requests]) else request_extras(requests)
         if joins:
             extras["joins"] = True
-        added = _added(batches)
-        if added:
+        if not all([is_bare(batch) for batch in batches]):
+            added = added_by_scheduler(batches)
             extras["batch"] = {str(index): what for index, (what, _) in added.items()}
             rows += [row for _, row in added.values()]
             wants += [None] * len(added)
@@ -85,29 +87,24 @@ class Executions:
             at = 1 + 3 * len(done)
             runs = words[at]
             rows = self._connection.tensors(frame, at + 1 + 3 * runs)
-            count = sum(words[at + 2 : at + 1 + 3 * runs : 3])
-            if count > len(rows):
-                raise ProtocolError(f"{count} answers came with {len(rows)} rows")
-            answered = [
-                (number, words[index + 2])
-                for index in range(at + 1, at + 1 + 3 * runs, 3)
-                for number in range(words[index], words[index] + words[index + 1])
-            ]
+            answered = self._answered(words, at, runs, len(rows))
         except IndexError as error:
             raise ProtocolError("an answer is cut short") from error
-        extras = frame.extras if frame.has_extras else {}
-        self._take_times(extras.get("times", {}))
-        self._take_states(extras.get("states", {}), rows, len(answered))
+        extras = frame.extras if frame.has_extras else _NOTHING
+        if extras:
+            self._take_times(extras.get("times", {}))
+            self._take_states(extras.get("states", {}), rows, len(answered))
         for execution in done:
             del self.running[execution.id]
             execution.batch.executing = False
         if done:
             over(done)
         self._answer(answered, rows, extras)
-        for number in extras.get("reschedule", ()):
-            request = self.open.pop(number, None)
-            if request is not None:
-                request.reschedule()
+        if extras:
+            for number in extras.get("reschedule", ()):
+                request = self.open.pop(number, None)
+                if request is not None:
+                    request.reschedule()
 
     def caller(self, execution: int, request: int) -> tuple[Batch | None, InferRequest | None]:
         """Return the batch that runs as `execution` (0: none) and the open request of number `request` - 1 (0: that of the batch, if it is alone there).
@@ -153,6 +150,18 @@ class Executions:
             execution.batch.input_end_ns, execution.batch.infer_end_ns = words[index + 1], words[index + 2]
             done.append(execution)
         return done
+
+    @staticmethod
+    def _answered(words: Sequence[int], at: int, runs: int, rows: int) -> list[tuple[int, int]]:
+        """Return number and flags of each answer; `runs` neighbours with the same flags are one entry of `words` behind `at`."""
+        count = sum(words[at + 2 : at + 1 + 3 * runs : 3])
+        if count > rows:
+            raise ProtocolError(f"{count} answers came with {rows} rows")
+        return [
+            (number, words[index + 2])
+            for index in range(at + 1, at + 1 + 3 * runs, 3)
+            for number in range(words[index], words[index] + words[index + 1])
+        ]
 
     def _answer(
         self, answered: Sequence[tuple[int, int]], rows: Sequence[Sequence[Tensor]], extras: Mapping[str, Any]
@@ -202,56 +211,3 @@ def _refine(response: InferResponse, flags: int, error: Any, parameters: Any) ->
         response.error = error_of(error[0], error[1], None if error[0] == Code.CANCELLED else FailureReason.BACKEND)
         response.outputs = ()
     response.parameters = parameters or NO_PARAMETERS
-
-
-def _extras(requests: Sequence[InferRequest]) -> dict[str, Any]:
-    extras: dict[str, Any] = {}
-    if any([request.id for request in requests]):
-        extras["ids"] = [request.id for request in requests]
-    unchecked = [index for index, request in enumerate(requests) if request.unchecked_strings]
-    if unchecked:
-        extras["unchecked"] = unchecked
-    rare = {str(index): said for index, request in enumerate(requests) if (said := _rare(request))}
-    if rare:
-        extras["requests"] = rare
-    return extras
-
-
-def _rare(request: InferRequest) -> dict[str, Any]:
-    said: dict[str, Any] = {}
-    if request.parameters:
-        said["parameters"] = dict(request.parameters)
-    sequence = request.sequence
-    if sequence is not None:
-        said["sequence"] = [sequence.id, sequence.start, sequence.end]
-    if request.timeout_us:
-        said["timeout_us"] = request.timeout_us
-    if request.priority:
-        said["priority"] = request.priority
-    if request.deadline_ns:
-        said["deadline_ns"] = request.deadline_ns
-    if request.trace is not None:
-        said["trace"] = str(request.trace)
-    if request.batch_size != 1:
-        said["batch_size"] = request.batch_size
-    return said
-
-
-def _added(batches: Sequence[Batch]) -> dict[int, tuple[dict[str, Any], Sequence[Tensor]]]:
-    """Return what the scheduler added to each batch, with its tensors, by the batch's index."""
-    found: dict[int, tuple[dict[str, Any], Sequence[Tensor]]] = {}
-    for index, batch in enumerate(batches):
-        if batch.slots is None and not (batch.controls or batch.states or batch.batch_inputs or batch.state_outputs):
-            continue
-        what: dict[str, Any] = {
-            "added": {
-                "controls": len(batch.controls),
-                "states": len(batch.states),
-                "batch_inputs": len(batch.batch_inputs),
-            },
-            "state_outputs": list(batch.state_outputs),
-        }
-        if batch.slots is not None:
-            what["slots"] = [0 if slot is None else 1 for slot in batch.slots]
-        found[index] = what, [*batch.controls, *batch.states, *batch.batch_inputs]
-    return found

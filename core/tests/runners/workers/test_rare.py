@@ -1,0 +1,50 @@
+"""What is rare about requests and batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tritonpy.runners.workers.rare import added_by_scheduler, is_bare, is_plain, request_extras
+from tritonpy.types import Batch, CallbackSink, InferRequest, SequenceInfo, Tensor
+
+
+def request(**said):
+    return InferRequest("m", {}, CallbackSink(lambda *_: None), **said)
+
+
+def test_a_request_with_nothing_but_tensors_is_plain() -> None:
+    assert is_plain(request())
+    assert request_extras([request(), request()]) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"parameters": {"a": 1}}, {"parameters": {"a": 1}}),
+        ({"timeout_us": 5}, {"timeout_us": 5}),
+        ({"priority": 2}, {"priority": 2}),
+        ({"deadline_ns": 9}, {"deadline_ns": 9}),
+        ({"batch_size": 3}, {"batch_size": 3}),
+        ({"sequence": SequenceInfo(7, start=True)}, {"sequence": [7, True, False]}),
+        ({"trace": "context"}, {"trace": "context"}),
+    ],
+)
+def test_whatever_else_it_has_is_told_under_its_index(said, told) -> None:
+    assert not is_plain(request(**said))
+    assert request_extras([request(), request(**said)]) == {"requests": {"1": told}}
+
+
+def test_ids_and_unchecked_strings_are_lists_of_the_frame() -> None:
+    requests = [request(id="a"), request(unchecked_strings=True)]
+    assert not any(is_plain(each) for each in requests)
+    assert request_extras(requests) == {"ids": ["a", ""], "unchecked": [1]}
+
+
+def test_what_a_scheduler_added_goes_with_its_batch() -> None:
+    control = Tensor.from_numpy("START", np.ones((2, 1), np.int32))
+    plain, laden = Batch([request()]), Batch([request()], slots=[None, request()], controls=[control])
+    assert is_bare(plain)
+    assert not is_bare(laden)
+    ((index, (what, tensors)),) = added_by_scheduler([plain, laden]).items()
+    assert (index, what["slots"], what["added"]["controls"], list(tensors)) == (1, [0, 1], 1, [control])
