@@ -22,7 +22,7 @@ def test_a_buffer_that_holds_its_elements_is_not_refused() -> None:
         (encode_strings(WORDS), 4, "expected 4 string elements for inference input 'IN' for model 'm', got 3"),
         (encode_strings(WORDS), 2, "unexpected number of string elements 3 for inference input 'IN' for model 'm', expecting 2"),
         (encode_strings(WORDS)[:-1], 3, "incomplete string data for inference input 'IN', expecting string of length 3"),
-        (encode_strings(WORDS)[:6], 3, "expecting 4 bytes but only 1 bytes available"),
+        (encode_strings(WORDS)[:10], 3, "expecting 4 bytes but only 1 bytes available"),
     ],
 )
 def test_what_is_wrong_is_said_in_tritons_words(data, count: int, said: str) -> None:
