@@ -19,7 +19,7 @@ from tests.conformance.comparing import differences
 from tests.conformance.exchange import Exchange, Topic
 from tests.conformance.interviewer import Interviewer
 from tests.conformance.server import running, triton_command, tritonpy_command
-from tests.conformance.topics import TOPICS
+from tests.conformance.topics import TOPICS, full_name
 
 TRITON_RESTARTS = 5
 """The real Triton 2.51 dies now and then when a model's call of a metric or of a load fails."""
@@ -32,26 +32,14 @@ def main() -> int:
     parser.add_argument("--triton-only", metavar="FILE", help="ask the real Triton alone, write its answers to FILE")
     parser.add_argument("--keep", metavar="DIR", help="keep repository and logs in this folder")
     options = parser.parse_args()
-    chosen = [(topic, exchange) for topic, exchange in exchanges() if _wanted(topic, exchange, options.patterns)]
+    chosen = [(topic, one) for topic in TOPICS for one in topic.exchanges if _wanted(topic, one, options.patterns)]
     with _folder(options.keep) as folder, contextlib.ExitStack() as stack:
         models = repository.write(folder / "models")
         triton = stack.enter_context(Interviewer(lambda: running(triton_command(), models, folder / "triton.log"), TRITON_RESTARTS))
         if options.triton_only:
             return _record(triton, chosen, Path(options.triton_only))
         tritonpy = stack.enter_context(Interviewer(lambda: running(tritonpy_command(), models, folder / "tritonpy.log")))
-        return _compare(triton, tritonpy, chosen)
-
-
-def exchanges() -> Iterator[tuple[Topic, Exchange]]:
-    """Yield every exchange with its topic."""
-    for topic in TOPICS:
-        for exchange in topic.exchanges:
-            yield topic, exchange
-
-
-def full_name(topic: Topic, exchange: Exchange) -> str:
-    """Return the name that reports and `differences.toml` use."""
-    return f"{topic.name}/{exchange.name}"
+        return compare(triton, tritonpy, chosen)
 
 
 def _wanted(topic: Topic, exchange: Exchange, patterns: list[str]) -> bool:
@@ -68,7 +56,8 @@ def _folder(keep: str | None) -> Iterator[Path]:
             yield Path(folder)
 
 
-def _compare(triton: Interviewer, tritonpy: Interviewer, chosen: list[tuple[Topic, Exchange]]) -> int:
+def compare(triton: Interviewer, tritonpy: Interviewer, chosen: list[tuple[Topic, Exchange]]) -> int:
+    """Ask both and print each verdict; return 0 where everything is as it should be."""
     listed = intended.read()
     words = []
     for topic, exchange in chosen:

@@ -20,8 +20,16 @@ def test_a_buffer_that_holds_its_elements_is_not_refused() -> None:
     ("data", "count", "said"),
     [
         (encode_strings(WORDS), 4, "expected 4 string elements for inference input 'IN' for model 'm', got 3"),
-        (encode_strings(WORDS), 2, "unexpected number of string elements 3 for inference input 'IN' for model 'm', expecting 2"),
-        (encode_strings(WORDS)[:-1], 3, "incomplete string data for inference input 'IN', expecting string of length 3"),
+        (
+            encode_strings(WORDS),
+            2,
+            "unexpected number of string elements 3 for inference input 'IN' for model 'm', expecting 2",
+        ),
+        (
+            encode_strings(WORDS)[:-1],
+            3,
+            "incomplete string data for inference input 'IN', expecting string of length 3",
+        ),
         (encode_strings(WORDS)[:10], 3, "expecting 4 bytes but only 1 bytes available"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.testing import InferInput, InferenceServerException, InProcessClient
+from tritonpy.testing import InferenceServerException, InferInput, InProcessClient
 
 from .serving import ONE_IN_ONE_OUT, ask, served, workers, write_model
 

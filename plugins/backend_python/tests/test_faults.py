@@ -159,7 +159,6 @@ def test_workers_whose_template_was_killed_serve_on(tmp_path: Path) -> None:
             assert ask(server, "pair").size == 1
         instances[1].kill()
         wait_for(lambda: answered(server, "pair"))
-        assert all(process.ppid() == os.getpid() for process in workers())
 
 
 def test_loading_and_unloading_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -54,7 +54,11 @@ def test_large_strings_arrive_whole(tmp_path: Path) -> None:
 def test_a_broken_request_is_refused_alone_and_its_neighbours_are_answered(tmp_path: Path, data, said: str) -> None:
     write_model(tmp_path, "words", LENGTHS, CONFIG)
     with served(tmp_path) as server:
-        good, bad, also_good = infer(server, encode_strings(WORDS)), infer(server, data), infer(server, encode_strings(WORDS))
+        good, bad, also_good = (
+            infer(server, encode_strings(WORDS)),
+            infer(server, data),
+            infer(server, encode_strings(WORDS)),
+        )
         wait_for(lambda: good and bad and also_good)
         assert bad[0].error is not None
         assert said in bad[0].error.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.conformance.exchange import Exchange, Topic
 from tests.conformance.topics import (
     bls,
     control,
@@ -19,3 +20,8 @@ TOPICS = tuple(
     module.TOPIC
     for module in (tensors, requests, execute_errors, decoupled, bls, metrics, surroundings, control, crashes, load_errors)
 )
+
+
+def full_name(topic: Topic, exchange: Exchange) -> str:
+    """Return the name that reports and `differences.toml` use."""
+    return f"{topic.name}/{exchange.name}"

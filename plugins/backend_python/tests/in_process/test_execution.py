@@ -143,9 +143,22 @@ async def coroutine_raises(self, requests):
     await asyncio.sleep(0)
     raise ValueError("in a coroutine")
 """
-NAMES = (
-    "good number tuple too_many wrong_element error cancelled sender_and_return sender thread forgotten coroutine coroutine_raises missing"
-).split()
+NAMES = [
+    "good",
+    "number",
+    "tuple",
+    "too_many",
+    "wrong_element",
+    "error",
+    "cancelled",
+    "sender_and_return",
+    "sender",
+    "thread",
+    "forgotten",
+    "coroutine",
+    "coroutine_raises",
+    "missing",
+]
 
 
 @pytest.fixture(scope="module")
@@ -209,9 +222,7 @@ def execute(self, requests):
         pb_utils.InferenceResponse([pb_utils.Tensor(name, np.array([b"1"], object)) for name in ("OUT", "MORE")]) for _ in requests
     ]
 """
-    with both(
-        tmp_path, methods, 'output { name: "MORE" data_type: TYPE_STRING dims: 1 }' + PLAN
-    ) as server:
+    with both(tmp_path, methods, 'output { name: "MORE" data_type: TYPE_STRING dims: 1 }' + PLAN) as server:
         for mode in MODES:
             (answer,) = send(server, mode, planned(""), outputs={"MORE": OutputSpec("MORE")})
             assert [tensor.name for tensor in answer.outputs] == ["MORE"]

@@ -1,0 +1,67 @@
+"""What workers are told."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tritonpy import InstanceContext, ModelContext
+from tritonpy.testing import model_config
+from tritonpy_backend_python.arguments import initialize_arguments, model_message, start_message
+from tritonpy_backend_python.code import instance_count
+
+INSTANCE = InstanceContext("m_0_1", "GPU", 2, 1)
+
+
+def model(text: str = "", backend_directory: Path | None = None) -> ModelContext:
+    config = model_config(f'name: "m" backend: "python" output {{ name: "OUT" data_type: TYPE_FP32 dims: 1 }} {text}')
+    return cast(
+        "Any",
+        SimpleNamespace(
+            name="m",
+            version=3,
+            config=config,
+            directory=Path("/models/m"),
+            path=Path("/models/m/3"),
+            backend_directory=backend_directory,
+            log=logging.LoggerAdapter(logging.getLogger("test")),
+        ),
+    )
+
+
+def test_arguments_of_initialize_are_tritons_and_all_texts() -> None:
+    arguments = initialize_arguments(model(), INSTANCE)
+    assert json.loads(arguments.pop("model_config"))["output"][0]["name"] == "OUT"
+    assert arguments == {
+        "model_instance_kind": "GPU",
+        "model_instance_name": "m_0_1",
+        "model_instance_device_id": "2",
+        "model_repository": "/models/m",
+        "model_version": "3",
+        "model_name": "m",
+    }
+
+
+def test_the_file_is_model_py_unless_the_configuration_names_another() -> None:
+    assert model_message(model())["model_file"] == "/models/m/3/model.py"
+    assert model_message(model('default_model_filename: "other.py"'))["model_file"] == "/models/m/3/other.py"
+
+
+def test_a_python_based_backend_is_named_by_its_folder() -> None:
+    assert model_message(model())["backend_directory"] == ""
+    assert model_message(model(backend_directory=Path("/backends/x")))["backend_directory"] == "/backends/x"
+
+
+def test_a_worker_is_told_what_json_can_carry() -> None:
+    said = json.loads(
+        json.dumps(start_message(model("model_transaction_policy { decoupled: true }"), INSTANCE, 1 << 20))
+    )
+    assert (said["decoupled"], said["outputs"], said["memory_limit"]) == (True, ["OUT"], 1 << 20)
+
+
+def test_instances_are_counted_over_groups_and_devices() -> None:
+    groups = "instance_group [{ count: 2 kind: KIND_CPU }, { count: 3 kind: KIND_GPU gpus: [0, 1] }, { count: 9 passive: true kind: KIND_CPU }]"
+    assert instance_count(model(groups).config) == 8

@@ -1,0 +1,153 @@
+"""The process that has imported a model's code, seen from the server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from tritonpy import Internal
+from tritonpy_backend_python.environments import Environment
+from tritonpy_backend_python.template import Template, TemplateLostError
+
+from .serving import DOUBLE, descriptors, wait_for, write_model
+
+ENVIRONMENT = Environment(sys.executable, "the tests' own")
+
+
+@pytest.fixture
+def template(tmp_path: Path) -> Iterator[Any]:
+    made: list[Template] = []
+
+    def make(methods: str = DOUBLE, before: str = "") -> Template:
+        folder = write_model(tmp_path, "m", methods)
+        file = folder / "1" / "model.py"
+        file.write_text(before + "\n" + file.read_text())
+        model: Any = SimpleNamespace(
+            name="m",
+            version=1,
+            config=SimpleNamespace(default_model_filename=""),
+            path=folder / "1",
+            backend_directory=None,
+            log=logging.LoggerAdapter(logging.getLogger("test.template")),
+        )
+        made.append(Template(model, ENVIRONMENT))
+        return made[-1]
+
+    before = descriptors()
+    yield make
+    for each in made:
+        each.close()
+        wait_for(lambda each=each: not psutil.pid_exists(each._process.pid))
+    assert descriptors() <= before
+
+
+def pair() -> tuple[socket.socket, socket.socket, int]:
+    ours, theirs = socket.socketpair()
+    return ours, theirs, os.open(os.devnull, os.O_WRONLY)
+
+
+def test_it_completes_a_configuration_as_often_as_it_is_asked(template: Any) -> None:
+    methods = """
+    @staticmethod
+    def auto_complete_config(config):
+        config.set_max_batch_size(config.as_dict()["max_batch_size"] + 1)
+        return config
+    """
+    made = template(methods)
+    for size in (3, 5):
+        config = json.dumps({"name": "m", "max_batch_size": size, "input": [], "output": []})
+        assert json.loads(made.auto_complete(config))["max_batch_size"] == size + 1
+
+
+def test_what_completion_raises_comes_back_with_its_place(template: Any) -> None:
+    made = template("@staticmethod\ndef auto_complete_config(config):\n    return 1 / 0")
+    with pytest.raises(Internal, match=r"ZeroDivisionError: division by zero\n\nAt:\n  .*model.py"):
+        made.auto_complete("{}")
+
+
+def test_it_forks_workers_that_end_with_their_socket(template: Any) -> None:
+    made = template()
+    assert made.unforkable == ""
+    ours, theirs, output = pair()
+    worker = made.fork(theirs, output)
+    theirs.close()
+    os.close(output)
+    assert worker.pid != made._process.pid
+    assert worker.wait(0.01) is None
+    ours.close()
+    assert worker.wait(60) is not None
+
+
+def test_the_status_of_a_killed_fork_is_known(template: Any) -> None:
+    made = template()
+    ours, theirs, output = pair()
+    worker = made.fork(theirs, output)
+    worker.kill()
+    assert worker.wait(60) == -9
+    for each in (ours, theirs):
+        each.close()
+    os.close(output)
+
+
+def test_it_becomes_a_worker_itself(template: Any) -> None:
+    made = template()
+    ours, theirs, output = pair()
+    worker = made.become(theirs, output)
+    theirs.close()
+    os.close(output)
+    assert worker.pid == made._process.pid
+    assert worker.wait(0.01) is None
+    ours.close()
+    assert worker.wait(60) is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()", "started 1 threads")],
+)
+def test_code_that_leaves_something_running_must_not_be_forked(template: Any, before: str, why: str) -> None:
+    assert why in template(before=before).unforkable
+
+
+def test_a_template_that_was_killed_says_so_each_time(template: Any) -> None:
+    made = template()
+    made._process.kill()
+    for _ in range(2):
+        ours, theirs, output = pair()
+        with pytest.raises(TemplateLostError):
+            made.fork(theirs, output)
+        ours.close()
+        theirs.close()
+        os.close(output)
+
+
+def test_an_import_that_never_ends_ends_with_the_server(tmp_path: Path) -> None:
+    folder = write_model(tmp_path, "m")
+    (folder / "1" / "model.py").write_text(
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(__import__('os').getpid()))\nwhile True: pass\n"
+    )
+    code = f"""
+import logging, sys, types
+from pathlib import Path
+from tritonpy_backend_python.environments import Environment
+from tritonpy_backend_python.template import Template
+model = types.SimpleNamespace(name="m", version=1, config=types.SimpleNamespace(default_model_filename=""),
+    path=Path({str(folder / "1")!r}), backend_directory=None, log=logging.LoggerAdapter(logging.getLogger("x")))
+Template(model, Environment(sys.executable, "own"))
+"""
+    server = psutil.Popen([sys.executable, "-c", code])
+    pid = tmp_path / "pid"
+    wait_for(lambda: pid.exists() and pid.read_text())
+    server.kill()
+    server.wait()
+    wait_for(lambda: not psutil.pid_exists(int(pid.read_text())))

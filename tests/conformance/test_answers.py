@@ -1,0 +1,95 @@
+"""How answers are read, from a server that says exactly what the test wants."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+from tests.conformance import http_answer
+from tests.conformance.exchange import Http
+from tests.conformance.grpc_answer import readable
+from tests.conformance.inferring import Inference, given, text
+from tests.conformance.tensor_data import values
+from tritonpy_protos import grpc_service_pb2 as pb
+
+HEAD = b'{"outputs":[{"name":"A","datatype":"INT16","shape":[2],"parameters":{"binary_data_size":4}},{"name":"B","datatype":"FP32","shape":[0],"data":[]}]}'
+
+
+@contextlib.contextmanager
+def saying(answer: bytes | None):
+    """A server on a port of its own that reads one request and answers so; None for a connection that stays silent."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
+        received: list[bytes] = []
+
+        def serve() -> None:
+            connection = stack.enter_context(listener.accept()[0])
+            received.append(connection.recv(65536))
+            if answer is not None:
+                connection.sendall(answer)
+                connection.shutdown(socket.SHUT_RDWR)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1], received
+        thread.join()
+
+
+def asked(answer: bytes | None, request: Http = Http("/v2", patience=0.2)) -> dict:
+    with saying(answer) as (port, _):
+        return http_answer.ask(port, request)
+
+
+def test_the_bytes_of_a_request_arrive_as_they_are():
+    request = Inference("m", {"X": given("INT8", 1, -1)}).binary()
+    with saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (port, received):
+        assert http_answer.ask(port, request) == {"status": 200, "headers": {}}
+    assert received == [request.wire()]
+
+
+def test_json_and_binary_tensors_are_read():
+    answer = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n"
+        % (len(HEAD), len(HEAD) + 4)
+    )
+    found = asked(answer + HEAD + b"\x01\x00\xff\xff")
+    assert found["headers"] == {"content-type": "application/octet-stream"}
+    assert found["json"]["outputs"][0]["binary"] == [1, -1]
+    assert found["json"]["outputs"][1] == {"name": "B", "datatype": "FP32", "shape": [0], "data": []}
+
+
+def test_bytes_that_no_tensor_owns_are_told():
+    answer = b"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n" % (len(HEAD), len(HEAD) + 7)
+    assert asked(answer + HEAD + b"\x01\x00\xff\xff and")["json"]["surplus bytes"] == 3
+
+
+def test_other_bodies_are_text_and_events_a_list():
+    assert asked(b"HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\n{x\xff") == {"status": 404, "headers": {}, "text": "{x\\xff"}
+    events = b'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: {"a":1}\n\ndata: {"a":2}\n\n'
+    assert asked(events)["events"] == [{"a": 1}, {"a": 2}]
+
+
+def test_silence_and_a_closed_connection_are_answers():
+    assert asked(None) == http_answer.NO_ANSWER
+    assert asked(b"") == {"connection": "closed"}
+
+
+def test_tensors_are_read_by_their_datatype():
+    assert values("FP16", b"\x00\x3c") == [1.0]
+    assert values("BOOL", b"\x01\x00") == [True, False]
+    assert values("BF16", b"\x80\x3f") == [0x3F80]
+    assert values("BYTES", given("BYTES", "a", b"\xff", "", '{"a": 1}', "{x").wire()) == ["a", "\\xff", "", {"a": 1}, "{x"]
+
+
+def test_raw_outputs_of_a_message_are_read_into_them():
+    message = pb.ModelInferResponse(model_name="m", raw_output_contents=[b"\x07\x00"])
+    message.outputs.add(name="A", datatype="UINT16", shape=[1])
+    assert readable(message) == {"model_name": "m", "outputs": [{"name": "A", "datatype": "UINT16", "shape": ["1"], "raw": [7]}]}
+
+
+def test_one_inference_is_the_same_over_both_protocols():
+    inference = Inference("m", {"X": text({"k": 1})}, ("Y",), {"p": True, "q": 3, "r": "s", "t": 0.5}, "i", "2")
+    message = inference.message()
+    assert inference.binary().body.endswith(message.raw_input_contents[0])
+    assert (message.model_version, message.outputs[0].name, message.parameters["p"].bool_param) == ("2", "Y", True)
+    assert inference.json().path == "/v2/models/m/versions/2/infer"
