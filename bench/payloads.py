@@ -36,7 +36,10 @@ def identity(megabytes: int = 16) -> Payload:
     return _payload("identity", {"INPUT0": data}, {"OUTPUT0": data})
 
 
-def strings(count: int = 10_000) -> Payload:
+STRINGS = 10_000
+
+
+def strings(count: int = STRINGS) -> Payload:
     """One tensor of `count` words of 1 to 24 letters, returned in capitals."""
     words = [b"abcdefghijklmnopqrstuvwx"[: 1 + number * 7 % 24] for number in range(count)]
     return _payload("strings", {"INPUT0": _words(words)}, {"OUTPUT0": _words([word.upper() for word in words])})

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import clients, models, payloads, processes
+from bench import clients, codec, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
 from bench.rows import Case, line, measure, table
@@ -37,6 +37,9 @@ def main() -> int:
             if arguments.only in case.name:
                 rows.append(measure(case, ours, theirs, arguments.pairs, arguments.seconds))
                 print(line(rows[-1]), flush=True)
+        if arguments.only in STRINGS_ALONE.name:
+            rows.append(measure(STRINGS_ALONE, ours, codec.RUNNING, arguments.pairs, arguments.seconds))
+            print(line(rows[-1]), flush=True)
     print()
     print(table(rows))
     return 1 if any(row.verdict.word == "short" for row in rows) else 0
@@ -58,6 +61,18 @@ def _cases(perf_analyzer: Path | None) -> list[Case]:
     if perf_analyzer is not None:
         cases += [_perf_case(perf_analyzer, payload, count) for payload in (single, batched) for count in (1, 32, 64)]
     return cases
+
+
+def _strings(server: Running, seconds: int) -> Load:
+    if server is codec.RUNNING:
+        return codec.load(seconds)
+    load = clients.wrk(server, payloads.strings(), 2, seconds)
+    return Load(
+        load.rate, 1e6 / load.rate, load.cpu_us
+    )  # two in flight: what a request adds to the work, not how long it takes
+
+
+STRINGS_ALONE = Case("10,000 strings read, us per request", "codec alone", _strings, 1.5, latency=True)
 
 
 def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int) -> Case:

@@ -35,10 +35,14 @@ def main() -> int:
     chosen = [(topic, one) for topic in TOPICS for one in topic.exchanges if _wanted(topic, one, options.patterns)]
     with _folder(options.keep) as folder, contextlib.ExitStack() as stack:
         models = repository.write(folder / "models")
-        triton = stack.enter_context(Interviewer(lambda: running(triton_command(), models, folder / "triton.log"), TRITON_RESTARTS))
+        triton = stack.enter_context(
+            Interviewer(lambda: running(triton_command(), models, folder / "triton.log"), TRITON_RESTARTS)
+        )
         if options.triton_only:
             return _record(triton, chosen, Path(options.triton_only))
-        tritonpy = stack.enter_context(Interviewer(lambda: running(tritonpy_command(), models, folder / "tritonpy.log")))
+        tritonpy = stack.enter_context(
+            Interviewer(lambda: running(tritonpy_command(), models, folder / "tritonpy.log"))
+        )
         return compare(triton, tritonpy, chosen)
 
 

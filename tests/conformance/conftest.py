@@ -24,7 +24,9 @@ def served_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def triton(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interviewer]:
     """Asks the real Triton."""
     if TRITONSERVER not in os.environ:
-        pytest.skip(f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)")
+        pytest.skip(
+            f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
+        )
     log = tmp_path_factory.mktemp("triton") / "log"
     with Interviewer(lambda: running(triton_command(), served_models, log), TRITON_RESTARTS) as interviewer:
         yield interviewer

@@ -13,7 +13,8 @@ from tests.conformance.exchange import get
 from tests.conformance.server import Server
 
 SETTLE_S = 10.0
-COUNTED_METRICS = ("nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count", "nv_inference_exec_count")
+METRICS = "nv_inference_"
+TIMES = ("_us_total", "_ms", "_bucket", "_sum")
 
 
 def statistics(server: Server, model: str) -> dict[str, int]:
@@ -26,8 +27,14 @@ def statistics(server: Server, model: str) -> dict[str, int]:
         counts[f"statistics batch of {batch['batch_size']}"] = batch["compute_infer"]["count"]
     for response, entries in found.get("response_stats", {}).items():
         counts.update({f"statistics response {response} {kind}": entry["count"] for kind, entry in entries.items()})
-    metrics = [sample for name in COUNTED_METRICS for sample in samples(server, name) if f'model="{model}"' in sample[0]]
+    metrics = [
+        (name, value) for name, value in samples(server, METRICS) if f'model="{model}"' in name and not _is_time(name)
+    ]
     return {key: int(value) for key, value in [*counts.items(), *metrics] if value}
+
+
+def _is_time(sample: str) -> bool:
+    return sample.partition("{")[0].endswith(TIMES)
 
 
 def finished(counts: dict[str, int]) -> int:

@@ -25,7 +25,11 @@ class Http:
     def wire(self) -> bytes:
         """Return the request as it is sent; POST where no method is named and there is a body."""
         method = self.method or ("POST" if self.body else "GET")
-        head = [f"{method} {self.path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in self.headers)]
+        head = [
+            f"{method} {self.path} HTTP/1.1",
+            "Host: localhost",
+            *(f"{name}: {value}" for name, value in self.headers),
+        ]
         if self.body or method == "POST":
             head.append(f"Content-Length: {len(self.body)}")
         return "\r\n".join([*head, "Connection: close", "", ""]).encode("latin-1") + self.body

@@ -9,12 +9,12 @@ from typing import Any
 import grpc
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
-from tritonpy_protos import grpc_service_pb2 as pb
-from tritonpy_protos.service import METHODS
 
 from tests.conformance.exchange import Grpc, Stream
 from tests.conformance.http_answer import NO_ANSWER
 from tests.conformance.tensor_data import values
+from tritonpy_protos import grpc_service_pb2 as pb
+from tritonpy_protos.service import METHODS
 
 BY_NAME = {method.name: method for method in METHODS}
 STREAM_PATH = BY_NAME["ModelStreamInfer"].path

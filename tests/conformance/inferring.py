@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tritonpy_protos import grpc_service_pb2 as pb
 
 from tests.conformance.exchange import PATIENCE_S, Exchange, Grpc, Http, Stream
+from tritonpy_protos import grpc_service_pb2 as pb
 
 NUMPY = {
     "BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8", "INT8": "i1", "INT16": "<i2", "INT32": "<i4",
@@ -85,7 +85,9 @@ class Inference:
             head["parameters"] = {**self.parameters, **more}
         head["inputs"] = inputs
         if self.outputs:
-            head["outputs"] = [{"name": name, **({"parameters": {"binary_data": True}} if more else {})} for name in self.outputs]
+            head["outputs"] = [
+                {"name": name, **({"parameters": {"binary_data": True}} if more else {})} for name in self.outputs
+            ]
         return head
 
     def message(self) -> pb.ModelInferRequest:

@@ -52,14 +52,19 @@ class Verdict:
         return not self.unlisted and not self.vanished
 
     def __str__(self) -> str:
-        gone = [f"listed, but no longer different: {entry.exchange} at {entry.at}: {entry.reason}" for entry in self.vanished]
+        gone = [
+            f"listed, but no longer different: {entry.exchange} at {entry.at}: {entry.reason}"
+            for entry in self.vanished
+        ]
         return "\n".join([*map(str, self.unlisted), *gone])
 
 
 def read(path: Path = LIST) -> list[Intended]:
     """Read the list; TypeError for keys that are not known or missing, ValueError for an entry without a reason."""
     content = tomllib.loads(path.read_text(encoding="utf-8"))
-    entries = [Intended(**{**entry, "exchange": name}) for entry in content["difference"] for name in _names(entry["exchange"])]
+    entries = [
+        Intended(**{**entry, "exchange": name}) for entry in content["difference"] for name in _names(entry["exchange"])
+    ]
     for entry in entries:
         if not entry.reason.strip():
             raise ValueError(f"the difference of '{entry.exchange}' at '{entry.at}' has no reason")

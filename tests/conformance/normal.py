@@ -6,9 +6,15 @@ import re
 from typing import Any
 
 RULES = (
-    (re.compile(r"^  \S*/(?:triton_python_backend_utils\.py|tritonpy_worker/\S+)\(\d+\): \w+\n", re.MULTILINE), ""),  # frames of the API itself
+    (
+        re.compile(r"^  \S*/(?:triton_python_backend_utils\.py|tritonpy_worker/\S+)\(\d+\): \w+\n", re.MULTILINE),
+        "",
+    ),  # frames of the API itself
     (re.compile(r"/tmp/(?:folder|tritonpy[-_])\w+"), "<temporary folder>"),
-    (re.compile(r"The following argument types are supported:.*?Invoked with: .*?(?=\n\nAt:|\Z)", re.DOTALL), "<signatures and arguments>"),
+    (
+        re.compile(r"The following argument types are supported:.*?Invoked with: .*?(?=\n\nAt:|\Z)", re.DOTALL),
+        "<signatures and arguments>",
+    ),
     (re.compile(r"\b0x[0-9a-f]{6,}"), "<address>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "<address and port>"),
     (re.compile(r"triton_python_backend_shm_region_[\w-]+"), "<shared memory>"),

@@ -32,7 +32,8 @@ class Server:
         self.process = process
         self.ports = ports
         self.channel = grpc.insecure_channel(
-            f"127.0.0.1:{ports['grpc']}", [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+            f"127.0.0.1:{ports['grpc']}",
+            [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)],
         )
         self._log = log
 
@@ -61,7 +62,9 @@ class Server:
                 if self.ask("/v2/health/ready").get("status") == 200:
                     return
             time.sleep(0.1)
-        raise RuntimeError(f"the server is not ready (exit status {self.process.poll()}); it printed:\n{self.logged()[-4000:]}")
+        raise RuntimeError(
+            f"the server is not ready (exit status {self.process.poll()}); it printed:\n{self.logged()[-4000:]}"
+        )
 
     def end(self) -> None:
         """Stop it, and whatever it started."""

@@ -33,7 +33,9 @@ def take(server: Server, step: Step, log_start: int) -> Any:
         case LogLines():
             return _settled(lambda: _lines(server, step.marker, log_start), lambda lines: len(lines) >= step.count)
         case Listed():
-            return _settled(lambda: _index(server, step.model), lambda found: all(one.get("state") != "UNLOADING" for one in found))
+            return _settled(
+                lambda: _index(server, step.model), lambda found: all(one.get("state") != "UNLOADING" for one in found)
+            )
 
 
 def _lines(server: Server, marker: str, start: int) -> list[str]:

@@ -35,9 +35,9 @@ def saying(answer: bytes | None):
         thread.join()
 
 
-def asked(answer: bytes | None, request: Http = Http("/v2", patience=0.2)) -> dict:
+def asked(answer: bytes | None) -> dict:
     with saying(answer) as (port, _):
-        return http_answer.ask(port, request)
+        return http_answer.ask(port, Http("/v2", patience=0.2))
 
 
 def test_the_bytes_of_a_request_arrive_as_they_are():
@@ -59,12 +59,19 @@ def test_json_and_binary_tensors_are_read():
 
 
 def test_bytes_that_no_tensor_owns_are_told():
-    answer = b"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n" % (len(HEAD), len(HEAD) + 7)
+    answer = b"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n" % (
+        len(HEAD),
+        len(HEAD) + 7,
+    )
     assert asked(answer + HEAD + b"\x01\x00\xff\xff and")["json"]["surplus bytes"] == 3
 
 
 def test_other_bodies_are_text_and_events_a_list():
-    assert asked(b"HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\n{x\xff") == {"status": 404, "headers": {}, "text": "{x\\xff"}
+    assert asked(b"HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\n{x\xff") == {
+        "status": 404,
+        "headers": {},
+        "text": "{x\\xff",
+    }
     events = b'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: {"a":1}\n\ndata: {"a":2}\n\n'
     assert asked(events)["events"] == [{"a": 1}, {"a": 2}]
 
@@ -78,13 +85,22 @@ def test_tensors_are_read_by_their_datatype():
     assert values("FP16", b"\x00\x3c") == [1.0]
     assert values("BOOL", b"\x01\x00") == [True, False]
     assert values("BF16", b"\x80\x3f") == [0x3F80]
-    assert values("BYTES", given("BYTES", "a", b"\xff", "", '{"a": 1}', "{x").wire()) == ["a", "\\xff", "", {"a": 1}, "{x"]
+    assert values("BYTES", given("BYTES", "a", b"\xff", "", '{"a": 1}', "{x").wire()) == [
+        "a",
+        "\\xff",
+        "",
+        {"a": 1},
+        "{x",
+    ]
 
 
 def test_raw_outputs_of_a_message_are_read_into_them():
     message = pb.ModelInferResponse(model_name="m", raw_output_contents=[b"\x07\x00"])
     message.outputs.add(name="A", datatype="UINT16", shape=[1])
-    assert readable(message) == {"model_name": "m", "outputs": [{"name": "A", "datatype": "UINT16", "shape": ["1"], "raw": [7]}]}
+    assert readable(message) == {
+        "model_name": "m",
+        "outputs": [{"name": "A", "datatype": "UINT16", "shape": ["1"], "raw": [7]}],
+    }
 
 
 def test_one_inference_is_the_same_over_both_protocols():

@@ -5,7 +5,9 @@ import pytest
 from tests.conformance.comparing import MISSING, Difference, differences
 
 NAN = float("nan")
-ANSWER = {"0": {"status": 200, "json": {"outputs": [{"name": "OUT", "data": [1.5, NAN]}, {"name": "B"}]}, "headers": {}}}
+ANSWER = {
+    "0": {"status": 200, "json": {"outputs": [{"name": "OUT", "data": [1.5, NAN]}, {"name": "B"}]}, "headers": {}}
+}
 
 
 @pytest.mark.parametrize(

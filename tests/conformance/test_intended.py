@@ -35,7 +35,9 @@ def test_a_listed_difference_that_is_none_any_more_fails(found):
     assert "no longer different: crashes/* at 0/status" in str(verdict)
 
 
-@pytest.mark.parametrize("changes", [{"triton": "200"}, {"tritonpy": "50"}, {"exchange": "other/*"}, {"at": "1/status"}])
+@pytest.mark.parametrize(
+    "changes", [{"triton": "200"}, {"tritonpy": "50"}, {"exchange": "other/*"}, {"at": "1/status"}]
+)
 def test_another_difference_than_the_listed_one_fails(changes):
     assert not judge("crashes/killed", [STATUS], [entry(**changes)]).good
 

@@ -32,7 +32,10 @@ def test_what_is_volatile_does_not_count(one, other):
     [
         ("Invoked with: 7", "Invoked with: 8"),
         (f"At:\n{MODEL_FRAME}", f"At:\n{MODEL_FRAME}{MODEL_FRAME}"),
-        ("f(): The following argument types are supported:\n1\n\nInvoked with: 7", "g(): The following argument types are supported:\n1\n\nInvoked with: 7"),
+        (
+            "f(): The following argument types are supported:\n1\n\nInvoked with: 7",
+            "g(): The following argument types are supported:\n1\n\nInvoked with: 7",
+        ),
         ({"count": 1}, {"count": 2}),
         (1, 2),
         ("port 8000", "port 8001"),

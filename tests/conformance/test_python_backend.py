@@ -23,7 +23,9 @@ def parameters() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("topic", "exchange"), list(parameters()))
-def test_both_servers_answer_alike(triton: Interviewer, tritonpy: Interviewer, topic: Topic, exchange: Exchange) -> None:
+def test_both_servers_answer_alike(
+    triton: Interviewer, tritonpy: Interviewer, topic: Topic, exchange: Exchange
+) -> None:
     found = list(differences(triton.answers(topic, exchange), tritonpy.answers(topic, exchange)))
     verdict = judge(full_name(topic, exchange), found, LISTED)
     assert verdict.good, f"\n{verdict}"

@@ -23,7 +23,7 @@ from tritonpy_backend_python.worker_folder import WORKER_FOLDER
 _END_S = 2.0  # for the process to end by itself once its socket is closed
 
 
-class TemplateLostError(TritonError):
+class TemplateLostError(Internal):
     """The template process is gone."""
 
 

@@ -18,7 +18,18 @@ from tests.conformance.topics import (
 
 TOPICS = tuple(
     module.TOPIC
-    for module in (tensors, requests, execute_errors, decoupled, bls, metrics, surroundings, control, crashes, load_errors)
+    for module in (
+        tensors,
+        requests,
+        execute_errors,
+        decoupled,
+        bls,
+        metrics,
+        surroundings,
+        control,
+        crashes,
+        load_errors,
+    )
 )
 
 

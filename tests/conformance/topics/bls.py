@@ -64,18 +64,25 @@ PLANS: dict[str, list[Any]] = {
     "correlation id as text": [echoing(correlation_id="a name")],
     "correlation id as fraction": [echoing(correlation_id=0.5)],
     "correlation id negative": [echoing(correlation_id=-1)],
-    "flags": [echoing(flags=1, correlation_id=5), echoing(flags=2, correlation_id=5), echoing(flags=3, correlation_id=5)],
+    "flags": [
+        echoing(flags=1, correlation_id=5),
+        echoing(flags=2, correlation_id=5),
+        echoing(flags=3, correlation_id=5),
+    ],
     "set flags": [echoing(set_flags=3, correlation_id=5)],
     "timeout": [echoing(timeout=5000000)],
     "timeout negative": [echoing(timeout=-1)],
-    "parameters": [echoing(parameters={"text": "ö\"", "number": 7, "yes": True, "no": False})],
+    "parameters": [echoing(parameters={"text": 'ö"', "number": 7, "yes": True, "no": False})],
     "no parameters": [echoing(parameters={})],
     "parameters of a fraction": [echoing(parameters={"x": 0.5})],
     "parameters of a list": [echoing(parameters={"x": [1]})],
     "parameters of none": [echoing(parameters={"x": None})],
     "parameters that are no dictionary": [echoing(parameters=[1])],
     "parameters with reserved names": [echoing(parameters={"sequence_id": 7, "priority": 1, "triton_x": 1})],
-    "properties": [echoing(show=True), echoing(show=True, request_id="a", correlation_id="b", flags=1, timeout=7, parameters={"k": 1})],
+    "properties": [
+        echoing(show=True),
+        echoing(show=True, request_id="a", correlation_id="b", flags=1, timeout=7, parameters={"k": 1}),
+    ],
     "an exception of the other": [troubled("raises")],
     "a wrong answer of the other": [troubled("no_list:tuple")],
     **{f"error {code} of the other": [troubled(f"error:{code}")] for code in CODES},
@@ -93,9 +100,21 @@ PLANS: dict[str, list[Any]] = {
     "three deep and decoupled": [deeper(deeper(repeating(5, 6, decoupled=True)))],
 }
 HANGING: dict[str, list[Any]] = {
-    "decoupled error": [call("sending_decoupled", {"PLAN": ["BYTES", ['[["send", 1], ["error_final", "NOT_FOUND"]]']]}, ("OUT",), decoupled=True)],
+    "decoupled error": [
+        call(
+            "sending_decoupled",
+            {"PLAN": ["BYTES", ['[["send", 1], ["error_final", "NOT_FOUND"]]']]},
+            ("OUT",),
+            decoupled=True,
+        )
+    ],
     "decoupled error in the middle": [
-        call("sending_decoupled", {"PLAN": ["BYTES", ['[["send", 1], ["error", "NOT_FOUND"], ["send", 2], ["final"]]']]}, ("OUT",), decoupled=True)
+        call(
+            "sending_decoupled",
+            {"PLAN": ["BYTES", ['[["send", 1], ["error", "NOT_FOUND"], ["send", 2], ["final"]]']]},
+            ("OUT",),
+            decoupled=True,
+        )
     ],
 }
 FLOATS = {"INPUT0": ["float32", [1, 2, 3, 4]], "INPUT1": ["float32", [10, 20, 30, 40]]}
@@ -113,19 +132,36 @@ def planned(model: str, plan: list[Any], **options: Any) -> Inference:
     return Inference(model, {"PLAN": given("BYTES", json.dumps(plan))}, patience=10, **options)
 
 
-PASSING = Inference("bls_passing", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)}, id="passed on")
+PASSING = Inference(
+    "bls_passing", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)}, id="passed on"
+)
 TOPIC = topic(
     "bls",
     "add_sub echo_request repeat trouble sending_decoupled bls bls_deeper bls_deepest bls_async bls_threads bls_decoupled bls_passing bls_hanging",
     [
         *(Exchange(f"calls: {name}", (planned("bls", plan).grpc(),), {"bls": 1}) for name, plan in PLANS.items()),
-        *(Exchange(f"calls at once: {name}", (planned("bls_async", plan).grpc(),), {"bls_async": 1}) for name, plan in AT_ONCE.items()),
-        Exchange("counted at the called model", (planned("bls", [adding(), adding()]).grpc(),), {"bls": 1, "add_sub": 2}),
-        Exchange("a failure is counted at the called model", (planned("bls", [troubled("raises")]).grpc(),), {"bls": 1, "trouble": 1}),
+        *(
+            Exchange(f"calls at once: {name}", (planned("bls_async", plan).grpc(),), {"bls_async": 1})
+            for name, plan in AT_ONCE.items()
+        ),
+        Exchange(
+            "counted at the called model", (planned("bls", [adding(), adding()]).grpc(),), {"bls": 1, "add_sub": 2}
+        ),
+        Exchange(
+            "a failure is counted at the called model",
+            (planned("bls", [troubled("raises")]).grpc(),),
+            {"bls": 1, "trouble": 1},
+        ),
         Exchange("from threads", (Inference("bls_threads", {"COUNT": given("INT32", 40)}).grpc(),), {"add_sub": 40}),
-        Exchange("decoupled through decoupled", (streamed(Inference("bls_decoupled", {"IN": given("INT32", 1, 2, 3)}, id="only")),)),
+        Exchange(
+            "decoupled through decoupled",
+            (streamed(Inference("bls_decoupled", {"IN": given("INT32", 1, 2, 3)}, id="only")),),
+        ),
         *both("passing on", PASSING),
-        *(Exchange(f"calls: {name}", (planned("bls_hanging", plan).named(patience=4).grpc(),)) for name, plan in HANGING.items()),
+        *(
+            Exchange(f"calls: {name}", (planned("bls_hanging", plan).named(patience=4).grpc(),))
+            for name, plan in HANGING.items()
+        ),
         Exchange("in initialize", (load("bls_at_start"), unload("bls_at_start"))),
     ],
 )

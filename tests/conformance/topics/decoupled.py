@@ -70,7 +70,9 @@ def sends(name: str, actions: list[Any], model: str = "sending") -> Exchange:
 
 
 def counted(name: str, inference: Inference, times: int = 1) -> Exchange:
-    return Exchange(name, (streamed(*(inference.named(id=str(number)) for number in range(times))),), {inference.model: times})
+    return Exchange(
+        name, (streamed(*(inference.named(id=str(number)) for number in range(times))),), {inference.model: times}
+    )
 
 
 REPEAT = Inference("repeat", {"IN": given("INT32", 4, 2, 0, 1)})
@@ -88,20 +90,39 @@ TOPIC = topic(
         counted("repeat one output", REPEAT.named(outputs=("INDEX",))),
         counted("repeat three requests", REPEAT, 3),
         counted("square 3", Inference("square", {"IN": given("INT32", 3, shape=(1, 1))})),
-        counted("square 3 with empty final response", Inference("square", {"IN": given("INT32", 3, shape=(1, 1))}, parameters=EMPTY_FINAL)),
-        counted("square 0 with empty final response", Inference("square", {"IN": given("INT32", 0, shape=(1, 1))}, parameters=EMPTY_FINAL)),
+        counted(
+            "square 3 with empty final response",
+            Inference("square", {"IN": given("INT32", 3, shape=(1, 1))}, parameters=EMPTY_FINAL),
+        ),
+        counted(
+            "square 0 with empty final response",
+            Inference("square", {"IN": given("INT32", 0, shape=(1, 1))}, parameters=EMPTY_FINAL),
+        ),
         Exchange("unary on a decoupled model", (REPEAT.binary(), REPEAT.grpc())),
         Exchange("decoupled metadata", (get("/v2/models/repeat"), get("/v2/models/repeat/config"))),
         Exchange(
             "stream to a model that is not decoupled",
-            (streamed(plan("sending", [["return", 1]], id="a"), plan("sending", [["raise"]], id="b"), plan("sending", [["return", 3]], id="c")),),
+            (
+                streamed(
+                    plan("sending", [["return", 1]], id="a"),
+                    plan("sending", [["raise"]], id="b"),
+                    plan("sending", [["return", 3]], id="c"),
+                ),
+            ),
         ),
         Exchange(
             "cancelled stream",
             (
-                streamed(plan("sending_decoupled", [["thread"], ["send", 1], ["wait_for_cancel"], ["send", 2], ["final"]]), cancel_after=1),
+                streamed(
+                    plan("sending_decoupled", [["thread"], ["send", 1], ["wait_for_cancel"], ["send", 2], ["final"]]),
+                    cancel_after=1,
+                ),
                 told("sending_decoupled"),
             ),
+        ),
+        Exchange(
+            "a client that leaves",
+            (plan("sending", [["wait_for_cancel"], ["return", 1]]).named(patience=1.0).binary(), told("sending")),
         ),
         Exchange(
             "expired deadline",
@@ -112,7 +133,9 @@ TOPIC = topic(
             "coroutines of a decoupled model run side by side",
             (
                 streamed(
-                    plan("coroutine_decoupled", [["send", "waits"], ["wait", "a"], ["send_final", "went on"]], id="first"),
+                    plan(
+                        "coroutine_decoupled", [["send", "waits"], ["wait", "a"], ["send_final", "went on"]], id="first"
+                    ),
                     plan("coroutine_decoupled", [["set", "a"], ["send_final", "set"]], id="second"),
                 ),
             ),
@@ -125,6 +148,10 @@ TOPIC = topic(
             "coroutine of a decoupled model raises after the end",
             (streamed(plan("coroutine_decoupled", [["send_final", "before"], ["raise"]], id="only")),),
         ),
-        Exchange("two streams at once", (Together((streamed(REPEAT.named(id="a")), streamed(REPEAT.named(id="b")))),), {"repeat": 2}),
+        Exchange(
+            "two streams at once",
+            (Together((streamed(REPEAT.named(id="a")), streamed(REPEAT.named(id="b")))),),
+            {"repeat": 2},
+        ),
     ],
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Http, Listed, get, load, topic, unload
+from tests.conformance.exchange import Exchange, Grpc, Http, Listed, get, load, topic, unload
 from tests.conformance.inferring import Inference, given
+from tritonpy_protos import grpc_service_pb2 as pb
 
 BROKEN = (
     "broken_syntax", "broken_indentation", "broken_import", "broken_import_name", "broken_at_import", "broken_exit_at_import",
@@ -34,11 +35,23 @@ def configured(what: str, more: dict[str, Any]) -> dict[str, Any]:
 
 def life(model: str, loading: Http) -> tuple[Any, ...]:
     """Return the steps of a model that may not come up."""
-    return (loading, Listed(model), get(f"/v2/models/{model}/ready"), get(f"/v2/models/{model}/config"), unload(model))
+    return (loading, Listed(model), get(f"/v2/models/{model}/config"), unload(model))
 
 
 def completing(name: str, what: str, more: dict[str, Any]) -> Exchange:
     return Exchange(f"auto-complete {name}", life("completing", load("completing", configured(what, more))))
+
+
+def over_grpc(model: str) -> Exchange:
+    """Return the exchange of a load that fails, by gRPC."""
+    return Exchange(
+        f"{model} by gRPC",
+        (
+            Grpc("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name=model)),
+            Grpc("ModelConfig", pb.ModelConfigRequest(name=model)),
+            Grpc("RepositoryModelUnload", pb.RepositoryModelUnloadRequest(model_name=model)),
+        ),
+    )
 
 
 def silent(model: str, loading: Http) -> Exchange:
@@ -52,19 +65,38 @@ TOPIC = topic(
     "",
     [
         *(silent(f"starting_{what}", load(f"starting_{what}")) for what in ("leaves_at_once", "is_killed", "aborts")),
-        *(silent(model, load(model)) for model in ("broken_exits_at_once", "no_file", "completing_leaves", "completing_asks")),
+        *(
+            silent(model, load(model))
+            for model in ("broken_exits_at_once", "no_file", "completing_leaves", "completing_asks")
+        ),
         *(Exchange(name, life(name, load(name))) for name in BROKEN),
-        *(Exchange(f"initialize {what}", life("starting", load("starting", configured(what, TENSORS)))) for what in STARTING),
+        *(
+            Exchange(f"initialize {what}", life("starting", load("starting", configured(what, TENSORS))))
+            for what in STARTING
+        ),
         *(completing(what, what, {}) for what in COMPLETING),
         completing("smaller batch than configured", "batched", {"max_batch_size": 8}),
         completing("larger batch than configured", "batched", {"max_batch_size": 2}),
         completing("with sequence batching", "batched", {"sequence_batching": {}}),
-        completing("with dynamic batching", "batched", {"max_batch_size": 2, "dynamic_batching": {"preferred_batch_size": [2]}}),
-        completing("decoupled but configured not to be", "decoupled", {"model_transaction_policy": {"decoupled": False}}),
-        completing("another type is configured", "plain", {"input": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [2]}]}),
-        completing("other dims are configured", "plain", {"input": [{"name": "IN", "data_type": "TYPE_INT32", "dims": [5]}]}),
+        completing(
+            "with dynamic batching", "batched", {"max_batch_size": 2, "dynamic_batching": {"preferred_batch_size": [2]}}
+        ),
+        completing(
+            "decoupled but configured not to be", "decoupled", {"model_transaction_policy": {"decoupled": False}}
+        ),
+        completing(
+            "another type is configured", "plain", {"input": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [2]}]}
+        ),
+        completing(
+            "other dims are configured", "plain", {"input": [{"name": "IN", "data_type": "TYPE_INT32", "dims": [5]}]}
+        ),
         completing("dims are configured", "plain", {"input": [{"name": "IN", "dims": [2]}]}),
-        completing("another output is configured", "plain", {"output": [{"name": "OUT2", "data_type": "TYPE_FP32", "dims": [2]}]}),
+        completing(
+            "another output is configured",
+            "plain",
+            {"output": [{"name": "OUT2", "data_type": "TYPE_FP32", "dims": [2]}]},
+        ),
+        *(over_grpc(name) for name in ("no_class", "broken_at_import", "bls_at_start", "not_there")),
         Exchange("no execute", (load("no_execute"), ONE, ONE, unload("no_execute"))),
         Exchange(
             "finalize raises",

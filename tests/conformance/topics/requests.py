@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Together, get, post, topic
+from tests.conformance.exchange import Exchange, Grpc, Together, get, post, topic
 from tests.conformance.inferring import Inference, both, given
+from tritonpy_protos import grpc_service_pb2 as pb
 
 PLAIN = Inference("echo_request", {"IN": given("INT32", 7)})
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -31,6 +32,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
+REFUSED = {"reserved", "timeout as text"}
+
+
 def rows(count: int) -> Inference:
     values = range(2 * count)
     return Inference("batched", {"IN": given("INT32", *values, shape=(count, 2))})
@@ -51,12 +55,20 @@ TOPIC = topic(
         both("version", PLAIN.named(version="1")),
         both("unknown version", PLAIN.named(version="3"), counted=False),
         *(
-            both(f"parameters: {name}", PLAIN.named(parameters=parameters), counted=name != "reserved")
+            both(f"parameters: {name}", PLAIN.named(parameters=parameters), counted=name not in REFUSED)
             for name, parameters in PARAMETERS.items()
         ),
         Exchange("parameters: several", (PLAIN.named(parameters={"z": 1, "a": "two", "m": True}).binary(),)),
         Exchange("parameters of a list", (post(PLAIN.path, {"parameters": {"key": [1]}, "inputs": []}),)),
         Exchange("metadata", (get("/v2/models/echo_request"), get("/v2/models/echo_request/config"))),
+        Exchange(
+            "metadata by gRPC",
+            (
+                Grpc("ModelMetadata", pb.ModelMetadataRequest(name="echo_request")),
+                Grpc("ModelConfig", pb.ModelConfigRequest(name="echo_request")),
+                Grpc("ModelReady", pb.ModelReadyRequest(name="echo_request")),
+            ),
+        ),
         Exchange("four together", (Together((rows(1).grpc(),) * 4),), {"batched": 4}),
         Exchange("four rows at once", (rows(4).grpc(),), {"batched": 1}),
         Exchange("two requests of two rows", (Together((rows(2).grpc(),) * 2),), {"batched": 2}),

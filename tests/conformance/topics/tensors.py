@@ -47,7 +47,16 @@ TOPIC = topic(
         *(both(f"array {name}", Inference("tensors", {"WHAT": text(name)})) for name in keys("tensors", "MAKE")),
         *(
             both(f"dlpack of {name}", Inference("tensors", {"WHAT": text(f"{name}/dlpack")}))
-            for name in ("int32", "no dimension", "no elements", "strided", "transposed", "bools", "read only", "bytes objects")
+            for name in (
+                "int32",
+                "no dimension",
+                "no elements",
+                "strided",
+                "transposed",
+                "bools",
+                "read only",
+                "bytes objects",
+            )
         ),
         *(
             Exchange(f"call {name}", (Inference("tensor_api", {"WHAT": text(name)}).grpc(),))

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tritonpy import InferRequest, InferResponse, Tensor
-from tritonpy.testing import RunningServer, Witness
+from tritonpy.testing import RunningServer, Witness, running_server
 
-from ..serving import served, write_model
+from ..serving import NO_PORTS, write_model
 
 MODES = ("m_process", "m_thread")  # names of models that run where their names say
 PLAN = """
@@ -61,7 +61,15 @@ def both(repository: Path, methods: str, config: str = PLAN, **settings: Any) ->
     """Serve a model that does what its requests say, in each mode."""
     for mode in MODES:
         write_planned(mode, repository, mode, methods, config)
-    with served(repository, **settings) as server:
+    with serving(repository, **settings) as server:
+        yield server
+
+
+@contextmanager
+def serving(repository: Path, **settings: Any) -> Iterator[RunningServer]:
+    """Serve a repository without ports; other servers may run beside it."""
+    config = {"repositories": [{"url": str(repository)}], "frontends": NO_PORTS, "exit_on_error": False, **settings}
+    with running_server(config) as server:
         yield server
 
 
@@ -80,12 +88,12 @@ def send(server: RunningServer, model: str, inputs: Mapping[str, Tensor], **more
 
 
 def told(answers: Sequence[InferResponse], model: str) -> list[Any]:
-    """Return answers as plain values, equal for a model by whatever name."""
+    """Return answers as plain values: what was sent, (code, text) for an error, "end" for an empty one; each name of the model as `M`."""
     return [_told(answer, model) for answer in answers]
 
 
 def ask(server: RunningServer, model: str, *plan: Any, **more: Any) -> Any:
-    """Return what the model says to a plan: its value, or its error as (code, text) with every name of the model as `M`."""
+    """Return what the model says to a plan: see `told`."""
     (found,) = told(send(server, model, planned(*plan), **more), model)
     return found
 
@@ -96,4 +104,4 @@ def _told(answer: InferResponse, model: str) -> Any:
     if answer.empty:
         return "end"
     (text,) = answer.outputs[0].strings()
-    return json.loads(text)
+    return json.loads(text.replace(model.encode(), b"M"))

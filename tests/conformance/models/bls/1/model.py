@@ -22,7 +22,9 @@ def request(call):
     given = {name: call[name] for name in GIVEN if name in call}
     if call.get("memory"):
         given["preferred_memory"] = pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0)
-    made = pb_utils.InferenceRequest(model_name=call["model"], inputs=inputs, requested_output_names=call["outputs"], **given)
+    made = pb_utils.InferenceRequest(
+        model_name=call["model"], inputs=inputs, requested_output_names=call["outputs"], **given
+    )
     if "set_flags" in call:
         made.set_flags(call["set_flags"])
     return made
@@ -39,7 +41,9 @@ def told(response):
     """Return a response as plain data."""
     if response.has_error():
         return {"error": response.error().message(), "code": int(response.error().code())}
-    return {one.name(): [readable(value) for value in one.as_numpy().ravel().tolist()] for one in response.output_tensors()}
+    return {
+        one.name(): [readable(value) for value in one.as_numpy().ravel().tolist()] for one in response.output_tensors()
+    }
 
 
 def failed(error):
@@ -47,7 +51,14 @@ def failed(error):
 
 
 def properties(made):
-    return [made.request_id(), made.correlation_id(), made.flags(), made.timeout(), made.parameters(), sorted(made.requested_output_names())]
+    return [
+        made.request_id(),
+        made.correlation_id(),
+        made.flags(),
+        made.timeout(),
+        made.parameters(),
+        sorted(made.requested_output_names()),
+    ]
 
 
 class TritonPythonModel:

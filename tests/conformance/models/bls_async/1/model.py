@@ -26,7 +26,9 @@ class TritonPythonModel:
 
     async def _call(self, call):
         inputs = [pb_utils.Tensor(name, np.array(values, kind)) for name, (kind, values) in call["inputs"].items()]
-        made = pb_utils.InferenceRequest(model_name=call["model"], inputs=inputs, requested_output_names=call["outputs"])
+        made = pb_utils.InferenceRequest(
+            model_name=call["model"], inputs=inputs, requested_output_names=call["outputs"]
+        )
         try:
             if call.get("blocking"):
                 return told(made.exec())

@@ -11,7 +11,10 @@ class TritonPythonModel:
 
     def _answer(self, request):
         asked = pb_utils.InferenceRequest(
-            model_name="add_sub", inputs=request.inputs(), requested_output_names=["OUTPUT0", "OUTPUT1"], request_id=request.request_id()
+            model_name="add_sub",
+            inputs=request.inputs(),
+            requested_output_names=["OUTPUT0", "OUTPUT1"],
+            request_id=request.request_id(),
         )
         response = asked.exec()
         if response.has_error():

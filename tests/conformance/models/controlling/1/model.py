@@ -27,7 +27,9 @@ class TritonPythonModel:
         return pb_utils.load_model(*arguments)
 
     def _do_load_files(self, name, config, files):
-        return pb_utils.load_model(model_name=name, config=config, files={path: text.encode() for path, text in files.items()})
+        return pb_utils.load_model(
+            model_name=name, config=config, files={path: text.encode() for path, text in files.items()}
+        )
 
     def _do_unload(self, *arguments):
         return pb_utils.unload_model(*arguments)
@@ -38,4 +40,8 @@ class TritonPythonModel:
     def _do_exec(self, name):
         tensor = pb_utils.Tensor("IN", np.array([1], np.int32))
         response = pb_utils.InferenceRequest(model_name=name, inputs=[tensor], requested_output_names=["OUT"]).exec()
-        return response.error().message() if response.has_error() else [str(one) for one in response.output_tensors()[0].as_numpy().tolist()]
+        return (
+            response.error().message()
+            if response.has_error()
+            else [str(one) for one in response.output_tensors()[0].as_numpy().tolist()]
+        )

@@ -28,4 +28,10 @@ class TritonPythonModel:
         if tensor.name() == "IN_BF16":
             return seen
         array = tensor.as_numpy()
-        return [*seen, str(array.dtype), list(array.shape), array.flags.c_contiguous, [repr(one) for one in array.tolist()[:4]]]
+        return [
+            *seen,
+            str(array.dtype),
+            list(array.shape),
+            array.flags.c_contiguous,
+            [repr(one) for one in array.tolist()[:4]],
+        ]

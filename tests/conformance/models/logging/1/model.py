@@ -16,7 +16,10 @@ def failure(call):
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy()[0].decode()) for request in requests]
+        return [
+            self._answer(pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy()[0].decode())
+            for request in requests
+        ]
 
     def _answer(self, text):
         logger = pb_utils.Logger
@@ -27,5 +30,10 @@ class TritonPythonModel:
         logger.log(f"{text} plain")
         logger.log(f"{text} as warning", logger.WARNING)
         logger.log(message=f"{text} as error", level=logger.ERROR)
-        failures = [failure(lambda: logger.log_info(7)), failure(lambda: logger.log("text", 3)), str(logger.INFO), str(int(logger.VERBOSE))]
+        failures = [
+            failure(lambda: logger.log_info(7)),
+            failure(lambda: logger.log("text", 3)),
+            str(logger.INFO),
+            str(int(logger.VERBOSE)),
+        ]
         return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array(failures, np.object_))])

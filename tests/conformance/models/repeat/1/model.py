@@ -11,7 +11,10 @@ import triton_python_backend_utils as pb_utils
 def send_all(request):
     sender = request.get_response_sender()
     for index, value in enumerate(pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()):
-        tensors = [pb_utils.Tensor("OUT", np.array([value], np.int32)), pb_utils.Tensor("INDEX", np.array([index], np.uint32))]
+        tensors = [
+            pb_utils.Tensor("OUT", np.array([value], np.int32)),
+            pb_utils.Tensor("INDEX", np.array([index], np.uint32)),
+        ]
         sender.send(pb_utils.InferenceResponse(tensors))
     sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 

@@ -25,7 +25,9 @@ def told(value):
 
 
 def error(code):
-    return pb_utils.InferenceResponse(error=pb_utils.TritonError(f"a response says {code}", getattr(pb_utils.TritonError, code)))
+    return pb_utils.InferenceResponse(
+        error=pb_utils.TritonError(f"a response says {code}", getattr(pb_utils.TritonError, code))
+    )
 
 
 def wait_for(condition):

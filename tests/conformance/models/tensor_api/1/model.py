@@ -40,8 +40,19 @@ def tensor(values=(1.0, 2.0), kind=np.float32):
 
 
 def codes():
-    names = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
-    return [[name, str(getattr(pb_utils.TritonError, name)), int(getattr(pb_utils.TritonError, name))] for name in names]
+    names = (
+        "UNKNOWN",
+        "INTERNAL",
+        "NOT_FOUND",
+        "INVALID_ARG",
+        "UNAVAILABLE",
+        "UNSUPPORTED",
+        "ALREADY_EXISTS",
+        "CANCELLED",
+    )
+    return [
+        [name, str(getattr(pb_utils.TritonError, name)), int(getattr(pb_utils.TritonError, name))] for name in names
+    ]
 
 
 def error(*arguments):
@@ -72,7 +83,16 @@ def missing(owner, names):
 
 
 def types():
-    names = ("Tensor", "InferenceRequest", "InferenceResponse", "TritonError", "TritonModelException", "Logger", "MetricFamily", "PreferredMemory")
+    names = (
+        "Tensor",
+        "InferenceRequest",
+        "InferenceResponse",
+        "TritonError",
+        "TritonModelException",
+        "Logger",
+        "MetricFamily",
+        "PreferredMemory",
+    )
     return [[name, getattr(pb_utils, name).__module__, getattr(pb_utils, name).__qualname__] for name in names]
 
 
@@ -109,7 +129,9 @@ def given_array_is_copied():
 ACTIONS = {
     "name": lambda: tensor().name(),
     "shape": lambda: [str(type(tensor().shape())), list(tensor().shape())],
-    "triton_dtype": lambda: [str(tensor(kind=kind).triton_dtype()) for kind in ("?", "u1", "i8", "f2", "f8", "O", "S3")],
+    "triton_dtype": lambda: [
+        str(tensor(kind=kind).triton_dtype()) for kind in ("?", "u1", "i8", "f2", "f8", "O", "S3")
+    ],
     "dtype of text": lambda: str(pb_utils.Tensor("T", np.array(["a"])).triton_dtype()),
     "is_cpu": lambda: tensor().is_cpu(),
     "as_numpy": lambda: seen(tensor().as_numpy()),
@@ -132,14 +154,21 @@ ACTIONS = {
     "error response": error_response,
     "constants": constants,
     "public names": lambda: missing(pb_utils, NAMES),
-    "members of Tensor": lambda: missing(pb_utils.Tensor, "as_numpy from_dlpack is_cpu name shape to_dlpack triton_dtype"),
+    "members of Tensor": lambda: missing(
+        pb_utils.Tensor, "as_numpy from_dlpack is_cpu name shape to_dlpack triton_dtype"
+    ),
     "members of InferenceRequest": lambda: missing(pb_utils.InferenceRequest, REQUEST),
-    "members of InferenceResponse": lambda: missing(pb_utils.InferenceResponse, "error has_error output_tensors parameters"),
+    "members of InferenceResponse": lambda: missing(
+        pb_utils.InferenceResponse, "error has_error output_tensors parameters"
+    ),
     "members of Logger": lambda: missing(pb_utils.Logger, LOGGER),
     "members of MetricFamily": lambda: missing(pb_utils.MetricFamily, "COUNTER GAUGE HISTOGRAM Metric"),
     "members of TritonError": lambda: missing(pb_utils.TritonError, "code message"),
     "types": types,
-    "exception is an exception": lambda: [issubclass(pb_utils.TritonModelException, Exception), str(pb_utils.TritonModelException("text"))],
+    "exception is an exception": lambda: [
+        issubclass(pb_utils.TritonModelException, Exception),
+        str(pb_utils.TritonModelException("text")),
+    ],
     "serialize": serialized,
     "serialize nothing": lambda: seen(pb_utils.serialize_byte_tensor(np.array([], np.object_))),
     "serialize numbers": lambda: seen(pb_utils.serialize_byte_tensor(np.zeros(2, np.int32))),
@@ -150,7 +179,9 @@ ACTIONS = {
     "deserialize no length": lambda: seen(pb_utils.deserialize_bytes_tensor(b"\x05\x00")),
     "numpy of types": numpy_of_types,
     "types of numpy": types_of_numpy,
-    "numpy of a string type": lambda: [seen(pb_utils.triton_string_to_numpy(f"TYPE_{kind}")) for kind in ("BOOL", "INT8", "FP16", "STRING")],
+    "numpy of a string type": lambda: [
+        seen(pb_utils.triton_string_to_numpy(f"TYPE_{kind}")) for kind in ("BOOL", "INT8", "FP16", "STRING")
+    ],
     "numpy of an unknown type": lambda: pb_utils.triton_string_to_numpy("TYPE_STRANGE"),
     "numpy of bf16": lambda: pb_utils.triton_string_to_numpy("TYPE_BF16"),
     "input config": lambda: pb_utils.get_input_config_by_name(CONFIG, "A"),
@@ -158,7 +189,7 @@ ACTIONS = {
     "output config": lambda: pb_utils.get_output_config_by_name(CONFIG, "B"),
     "decoupled policy": lambda: pb_utils.using_decoupled_model_transaction_policy(CONFIG),
     "no decoupled policy": lambda: pb_utils.using_decoupled_model_transaction_policy({}),
-    "model dir": lambda: pb_utils.get_model_dir(),
+    "model dir": pb_utils.get_model_dir,
     "unknown attribute": lambda: pb_utils.no_such_name,
     "preferred memory": lambda: type(pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0)).__name__,
 }

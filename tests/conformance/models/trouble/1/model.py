@@ -74,7 +74,7 @@ class TritonPythonModel:
         raise pb_utils.TritonError("an error is no exception")
 
     def raises_assertion(self, requests):
-        assert len(requests) == 17  # noqa: PLR2004
+        assert len(requests) == 17
 
     def raises_with_note(self, requests):
         error = ValueError("with a note")
@@ -100,7 +100,14 @@ class TritonPythonModel:
         return None
 
     def no_list(self, requests, kind):
-        kinds = {"tuple": (good(),), "dict": {}, "response": good(), "text": "text", "number": 3, "generator": iter([good()])}
+        kinds = {
+            "tuple": (good(),),
+            "dict": {},
+            "response": good(),
+            "text": "text",
+            "number": 3,
+            "generator": iter([good()]),
+        }
         return kinds[kind]
 
     def too_few(self, requests):
@@ -110,7 +117,13 @@ class TritonPythonModel:
         return [good() for _ in range(len(requests) + 1)]
 
     def wrong_element(self, requests, kind):
-        kinds = {"number": 3, "text": "text", "tensor": tensor(), "error": pb_utils.TritonError("bare"), "list": [good()]}
+        kinds = {
+            "number": 3,
+            "text": "text",
+            "tensor": tensor(),
+            "error": pb_utils.TritonError("bare"),
+            "list": [good()],
+        }
         return [kinds[kind]]
 
     def none_inside(self, requests):
@@ -171,7 +184,7 @@ class TritonPythonModel:
             "response_unknown_key": lambda: pb_utils.InferenceResponse([], oops=1),
             "error_of_none": lambda: pb_utils.TritonError(None),
             "error_of_number": lambda: pb_utils.TritonError("text", 3),
-            "error_without_arguments": lambda: pb_utils.TritonError(),
-            "request_without_arguments": lambda: pb_utils.InferenceRequest(),
+            "error_without_arguments": pb_utils.TritonError,
+            "request_without_arguments": pb_utils.InferenceRequest,
         }
         return [make[kind]()]

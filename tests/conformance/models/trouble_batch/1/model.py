@@ -26,7 +26,9 @@ class TritonPythonModel:
         if asked == b"wrong":
             return "no response"
         if asked == b"error":
-            return pb_utils.InferenceResponse([], pb_utils.TritonError("this one alone", pb_utils.TritonError.NOT_FOUND))
+            return pb_utils.InferenceResponse(
+                [], pb_utils.TritonError("this one alone", pb_utils.TritonError.NOT_FOUND)
+            )
         if asked == b"missing":
             return pb_utils.InferenceResponse([])
         more = [tensor("EXTRA", b"more")] if asked == b"extra" else []

@@ -14,4 +14,6 @@ class TritonPythonModel:
         self.told = f"{args['model_version']} {args['model_instance_name']} {__name__} {os.path.basename(pb_utils.get_model_dir())}"
 
     def execute(self, requests):
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([self.told], np.object_))]) for _ in requests]
+        return [
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([self.told], np.object_))]) for _ in requests
+        ]

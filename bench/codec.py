@@ -1,0 +1,34 @@
+"""What reading and writing strings costs a worker by itself: no server, no process, no socket."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from bench import payloads
+from bench.clients import Load
+from bench.processes import Running
+
+RUNNING = Running("codec alone", os.getpid())
+_WORKER = Path(__file__).resolve().parent.parent / "plugins/backend_python/tritonpy_backend_python/worker"
+
+
+def load(seconds: int) -> Load:
+    """Decode and encode the 10,000 strings of a request again and again; the latency is the median of both together."""
+    sys.path.append(str(_WORKER))
+    import numpy as np
+
+    from tritonpy_worker.api import strings
+
+    payload = payloads.strings()
+    wire = np.frombuffer(payload.body, np.uint8, offset=payload.header_length)
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        strings.encode(strings.decode(wire, (1, payloads.STRINGS)))
+        times.append(1e6 * (time.perf_counter() - begin))
+    return Load(len(times) / seconds, median(times), median(times))

@@ -1,0 +1,294 @@
+"""The same model.py calls other models the same way from a worker and from the server's own process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tritonpy import InferRequest
+from tritonpy.testing import RunningServer, Witness
+
+from ..serving import wait_for
+from .modes import DECOUPLED, MODES, PLAN, ask, planned, send, serving, told, write_in, write_planned
+
+CALLER = """
+def initialize(self, args):
+    try:
+        self.request("echo", "x").exec()
+    except pb_utils.TritonModelException as error:
+        self.early = str(error)
+
+def request(self, model, *plan, names=("OUT",), **more):
+    given = pb_utils.Tensor("PLAN", np.array([json.dumps(plan).encode()], object))
+    return pb_utils.InferenceRequest(model_name=model, inputs=[given], requested_output_names=list(names), **more)
+
+def told(self, response):
+    if response.has_error():
+        return [int(response.error().code()), response.error().message()]
+    return [json.loads(tensor.as_numpy()[0]) for tensor in response.output_tensors()]
+
+def do_early(self, request):
+    return self.early
+
+def do_call(self, request, model, *plan):
+    return self.told(self.request(model, *plan).exec())
+
+def do_details(self, request):
+    made = self.request(
+        "echo", "details", request_id="own", correlation_id=5, flags=1, timeout=7_000_000, parameters={"a": 1}, trace=request.trace()
+    )
+    return self.told(made.exec())
+
+def do_stream(self, request, model, *plan):
+    return [self.told(response) for response in self.request(model, *plan).exec(decoupled=True)]
+
+def do_stream_twice(self, request):
+    stream = self.request("repeat", 3).exec(decoupled=True)
+    return [[self.told(response) for response in stream] for _ in range(2)]
+
+def do_cancel(self, request):
+    stream = self.request("patient").exec(decoupled=True)
+    first = self.told(next(stream))
+    stream.cancel()
+    return [first, [self.told(response) for response in stream]]
+
+def do_abandon(self, request):
+    next(self.request("repeat", 1000).exec(decoupled=True))
+
+def do_version(self, request, version):
+    return self.told(self.request("echo", "x", model_version=version).exec())
+
+def do_output(self, request, *names):
+    return self.told(self.request("echo", "x", names=names).exec())
+
+def do_twice(self, request):
+    made = self.request("echo", "x")
+    given = made.inputs()
+    return self.told(pb_utils.InferenceRequest(model_name="echo", inputs=given + given, requested_output_names=["OUT"]).exec())
+
+def do_threads(self, request):
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(lambda number: self.told(self.request("echo", number).exec()), range(20)))
+
+def do_self(self, request, name):
+    return self.told(self.request(name, "early").exec())
+
+def do_in_place(self, request):
+    array = np.array([b'["before"]'], object)
+    made = pb_utils.InferenceRequest(
+        model_name="echo", inputs=[pb_utils.Tensor("PLAN", array)], requested_output_names=["OUT"]
+    )
+    return self.told(made.exec())
+"""
+ASYNC = """
+async def execute(self, requests):
+    return [self.answer(await getattr(self, "do_" + name)(*arguments)) for name, *arguments in map(self.plan, requests)]
+
+def request(self, model, *plan):
+    given = pb_utils.Tensor("PLAN", np.array([json.dumps(plan).encode()], object))
+    return pb_utils.InferenceRequest(model_name=model, inputs=[given], requested_output_names=["OUT"])
+
+def told(self, response):
+    return response.error().message() if response.has_error() else [json.loads(tensor.as_numpy()[0]) for tensor in response.output_tensors()]
+
+async def do_gather(self):
+    return [self.told(one) for one in await asyncio.gather(*(self.request("echo", number).async_exec() for number in range(10)))]
+
+async def do_stream(self):
+    return [self.told(one) for one in await self.request("repeat", 3).async_exec(decoupled=True)]
+
+async def do_missing(self):
+    return self.told(await self.request("nobody").async_exec())
+
+async def do_blocking(self):
+    return self.told(self.request("echo", 1).exec())
+
+async def do_give_up(self):
+    task = asyncio.ensure_future(asyncio.wait_for(self.request("patient").async_exec(), None))
+    await asyncio.sleep(0)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return "given up"
+"""
+ECHO = """
+def execute(self, requests):
+    return [self.answer(self.say(request)) for request in requests]
+
+def say(self, request):
+    plan = self.plan(request)
+    if plan == ["details"]:
+        return [
+            request.request_id(), request.correlation_id(), request.flags(), request.timeout(), request.parameters(),
+            request.trace().get_context(),
+        ]
+    return plan
+"""
+REPEAT = """
+def execute(self, requests):
+    for request in requests:
+        sender = request.get_response_sender()
+        for number in range(self.plan(request)[0]):
+            sender.send(self.answer(number))
+        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+PATIENT = """
+def execute(self, requests):
+    for request in requests:
+        sender = request.get_response_sender()
+        sender.send(self.answer("begun"))
+        while not request.is_cancelled():
+            pass
+        error = pb_utils.TritonError("nobody waits", pb_utils.TritonError.CANCELLED)
+        sender.send(pb_utils.InferenceResponse(error=error), pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("models")
+    for mode in MODES:
+        write_planned(mode, folder, mode, CALLER)
+        write_planned(mode, folder, f"{mode}_async", ASYNC)
+    write_planned("m_thread", folder, "echo", ECHO)
+    write_planned("m_process", folder, "repeat", REPEAT, PLAN + DECOUPLED)
+    write_planned("m_thread", folder, "patient", PATIENT, PLAN + DECOUPLED)
+    with serving(folder) as running:
+        assert running.server.failures == {}
+        yield running
+
+
+PLANS: list[tuple[Any, ...]] = [
+    ("early",),
+    ("call", "echo", 1, "zwölf"),
+    ("call", "nobody"),
+    ("call", "repeat", 1),
+    ("details",),
+    ("stream", "repeat", 3),
+    ("stream", "repeat", 0),
+    ("stream", "echo", 1),
+    ("stream", "nobody"),
+    ("stream_twice",),
+    ("cancel",),
+    ("abandon",),
+    ("version", 1),
+    ("version", 3),
+    ("output", "OUT"),
+    ("output", "NOT_THERE"),
+    ("output",),
+    ("twice",),
+    ("threads",),
+    ("in_place",),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: " ".join(map(str, plan)))
+def test_both_modes_hear_the_same(server: RunningServer, plan: tuple[Any, ...]) -> None:
+    one, other = (ask(server, mode, *plan, trace="context") for mode in MODES)
+    assert one == other
+
+
+def test_details_of_a_call_reach_the_called_model(server: RunningServer) -> None:
+    for mode in MODES:
+        assert ask(server, mode, "details", trace="context") == [["own", 5, 1, 7_000_000, '{"a":1}', "context"]]
+
+
+@pytest.mark.parametrize("what", ["gather", "stream", "missing", "blocking", "give_up"])
+def test_coroutines_hear_the_same(server: RunningServer, what: str) -> None:
+    one, other = (ask(server, f"{mode}_async", what) for mode in MODES)
+    assert one == other
+    assert one
+
+
+def test_a_call_that_could_never_be_answered_is_refused(server: RunningServer) -> None:
+    one, other = (ask(server, mode, "self", mode) for mode in MODES)
+    assert one == other
+    code, text = one
+    assert code == 1
+    assert text.startswith(
+        "Model M - Error when running inference: the call would wait for ever: instance 'M_0' waits for"
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_batch_of_several_requests_waits_for_its_calls_too(tmp_path: Path, mode: str) -> None:
+    config = """
+    backend: "python" max_batch_size: 8 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 30000000 }
+    input { name: "PLAN" data_type: TYPE_STRING dims: 1 } output { name: "OUT" data_type: TYPE_STRING dims: 1 }
+    """
+    methods = """
+def execute(self, requests):
+    made = pb_utils.InferenceRequest(model_name="m", inputs=requests[0].inputs(), requested_output_names=["OUT"])
+    text = made.exec().error().message()
+    told = pb_utils.Tensor("OUT", np.array([[f"{len(requests)} {text}".encode()]], object))
+    return [pb_utils.InferenceResponse([told]) for _ in requests]
+"""
+    write_in(mode, tmp_path, "m", methods, config)
+    with serving(tmp_path) as server:
+        witness = Witness()
+        tensor = planned("")["PLAN"]
+        tensor.shape = (1, 1)
+        requests = [InferRequest("m", {"PLAN": tensor}, witness.sink) for _ in range(2)]
+        for request in requests:
+            server.engine.infer(request)
+        for (answer,) in witness.wait(*requests):
+            assert (
+                answer.outputs[0]
+                .strings()[0]
+                .startswith(b"2 Model m - Error when running inference: the call would wait")
+            )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cancelled_request_takes_its_calls_with_it(server: RunningServer, mode: str) -> None:
+    witness = Witness()
+    request = InferRequest(mode, planned("stream", "patient"), witness.sink)
+    before = server.engine.statistics("patient")[0].inference_stats.fail.count
+    server.engine.infer(request)
+    wait_for(lambda: server.server._repository._table.find("patient", -1).open)
+    request.cancel()
+    (answers,) = witness.wait(request)
+    assert told(answers, mode) == [[["begun"], [7, "nobody waits"]]]
+    assert server.engine.statistics("patient")[0].inference_stats.fail.count == before + 1
+
+
+def test_models_load_and_unload_each_other(tmp_path: Path) -> None:
+    methods = """
+def step(self, name, *arguments):
+    try:
+        return getattr(pb_utils, name)(*arguments)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+def do_steps(self, request, *steps):
+    return [self.step(*step) for step in steps]
+
+def do_files(self, request, name, config, source):
+    return self.step("load_model", name, config, {"file:1/model.py": source.encode()})
+"""
+    for mode in MODES:
+        write_planned(mode, tmp_path, mode, methods)
+    write_planned("m_thread", tmp_path, "echo", ECHO)
+    steps = [
+        ("is_model_ready", "echo"), ("load_model", "echo"), ("is_model_ready", "echo"), ("is_model_ready", "echo", "1"),
+        ("is_model_ready", "echo", "2"), ("is_model_ready", "echo", "x"), ("is_model_ready", "nobody"), ("load_model", "nobody"),
+        ("load_model", "echo", "{"), ("unload_model", "echo"), ("unload_model", "nobody"), ("load_model", 7),
+    ]  # fmt: skip
+    with serving(tmp_path, control={"mode": "explicit", "load": list(MODES)}) as server:
+        told_by = []
+        for mode in MODES:
+            told_by.append(ask(server, mode, "steps", *steps))
+            wait_for(lambda: not server.engine.repository_index(ready=True)[2:])
+        assert told_by[0] == told_by[1]
+        assert told_by[0][:6] == [False, None, True, True, False, told_by[0][5]]
+        source = (tmp_path / "echo" / "1" / "model.py").read_text()
+        for mode in MODES:
+            config = '{"backend": "python", "input": [{"name": "PLAN", "data_type": "TYPE_STRING", "dims": [1]}], '
+            config += '"output": [{"name": "OUT", "data_type": "TYPE_STRING", "dims": [1]}]}'
+            assert ask(server, mode, "files", f"made_by_{mode}", config, source) is None
+            assert told(send(server, f"made_by_{mode}", planned(3)), mode) == [[3]]
