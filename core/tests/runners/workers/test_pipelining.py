@@ -39,3 +39,11 @@ def test_a_clock_that_runs_backwards_breaks_nothing():
     pipelining = Pipelining(prefetch=True)
     pipelining.took(-5_000_000)
     assert pipelining.depth == 32
+
+
+@pytest.mark.parametrize(("ns", "depth"), [(50_000, 10), (1_000_000, 2), (9_000_000, 2), (10_000_000, 1)])
+def test_an_instance_without_siblings_has_the_next_one_ready_while_executions_are_short(ns, depth):
+    pipelining = Pipelining(prefetch=True, alone=True)
+    assert pipelining.depth == 1
+    pipelining.took(ns)
+    assert pipelining.depth == depth

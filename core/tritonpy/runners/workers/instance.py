@@ -40,6 +40,7 @@ class Instance:
         guards: BatchGuards,
         limiter: RateLimiter,
         prefetch: bool,
+        alone: bool,
         limit_s: float,
         make: MakeWorker,
         hopeless: Callable[[], bool],
@@ -55,7 +56,7 @@ class Instance:
         self._limiter = limiter
         self._permitted = False
         self._asked = False
-        self._pipelining = Pipelining(prefetch)
+        self._pipelining = Pipelining(prefetch, alone)
         self._limit_s = limit_s
         self._limit_armed = False
         self._progress_ns = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 # Work that waits inside a worker cannot go to an instance that becomes free: half a millisecond of it is all that is risked.
 _HORIZON_NS = 500_000
 _MOST = 32
+# Where there is no other instance nothing can be lost but the place in the scheduler's queue: one more is carried over while the worker executes.
+_SHORT_NS = 10_000_000
 _WEIGHT = 0.2  # of the newest execution in the running mean
 
 
@@ -14,8 +16,9 @@ class Pipelining:
     Only where a batch that waits cannot grow (`Scheduler.prefetch`): otherwise waiting is what makes batches.
     """
 
-    def __init__(self, prefetch: bool) -> None:
+    def __init__(self, prefetch: bool, alone: bool = False) -> None:
         self._prefetch = prefetch
+        self._alone = alone
         self._mean_ns = 0.0
         self.depth = 1
 
@@ -24,4 +27,5 @@ class Pipelining:
         if not self._prefetch:
             return
         self._mean_ns = ns if not self._mean_ns else self._mean_ns + _WEIGHT * (ns - self._mean_ns)
-        self.depth = max(1, min(_MOST, int(_HORIZON_NS / max(self._mean_ns, 1.0))))
+        least = 2 if self._alone and self._mean_ns < _SHORT_NS else 1
+        self.depth = max(least, min(_MOST, int(_HORIZON_NS / max(self._mean_ns, 1.0))))

@@ -63,7 +63,7 @@ class WorkerRunner(Runner):
 
     def start(self, instances: Sequence[tuple[InstanceContext, ModelInstanceGroup]]) -> None:
         for context, group in instances:
-            instance = self._instance(context)
+            instance = self._instance(context, alone=len(instances) == 1)
             self._limiter.register(instance.permit, context.device_id, group)
             self._permits.append(instance.permit)
             self._instances.append(instance)
@@ -102,7 +102,7 @@ class WorkerRunner(Runner):
             if batch is not None and batch.instance is instance.slot:
                 self._loop.call_soon_threadsafe(instance.cancel, request)
 
-    def _instance(self, context: InstanceContext) -> Instance:
+    def _instance(self, context: InstanceContext, alone: bool) -> Instance:
         return Instance(
             self._model,
             context,
@@ -112,6 +112,7 @@ class WorkerRunner(Runner):
             self._guards,
             self._limiter,
             self._prefetch,
+            alone,
             self._launcher.execution_limit_s,
             partial(Worker, self._model, context, self._launcher, self._neighbours, self._loop),
             lambda: all(instance.broken is not None for instance in self._instances),

@@ -29,8 +29,8 @@ def execute(self, requests):
     return [self.answer(*(tensor.as_numpy() for tensor in request.inputs())) for request in requests]
 
 def answer(self, a, b):
-    if (a == 13).any():
-        raise ValueError("thirteen")
+    if (a == 4711).any():
+        raise ValueError("no good number")
     return pb_utils.InferenceResponse([pb_utils.Tensor("SUM", a + b), pb_utils.Tensor("DIFFERENCE", a - b)])
 """
 
@@ -45,7 +45,7 @@ class TestPythonBackend(BackendContract):
         (version_folder / "model.py").write_text(model_py(ADDING))
 
     def bad_inputs(self, harness: BackendHarness, random: Random) -> Mapping[str, Any]:
-        return {name: np.full((1, 4), 13, np.float32) for name in "AB"}
+        return {name: np.full((1, 4), 4711, np.float32) for name in "AB"}
 
 
 def harness(folder: Path, methods: str, config: str) -> BackendHarness:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import io
 import threading
 from typing import Any, TextIO
 
@@ -31,11 +30,13 @@ class Printer:
         """Stand in for the builtin function."""
         if file is not None:
             builtins.print(*values, sep=sep, end=end, file=file, flush=flush)
-            return
-        text = io.StringIO(self._take())
-        text.seek(0, io.SEEK_END)
-        builtins.print(*values, sep=sep, end=end, file=text)
-        whole, newline, self._begun.line = text.getvalue().rpartition("\n")
+        else:
+            builtins.print(*values, sep=sep, end=end, file=self)
+
+    def write(self, text: str) -> None:
+        """Log what of it, and of what came before, is whole lines."""
+        whole, newline, rest = (self._take() + text).rpartition("\n")
+        self._begun.line = rest
         if newline:
             self._host.log("INFO", whole)
 
@@ -45,11 +46,11 @@ class Printer:
         if line:
             self._host.log("INFO", line)
 
-    def _take(self) -> str:
-        line = getattr(self._begun, "line", "")
-        self._begun.line = ""
-        return line
-
     def builtins(self) -> dict[str, Any]:
         """Return what the model's code is to have instead of Python's own."""
         return {"print": self.print}
+
+    def _take(self) -> str:
+        line: str = getattr(self._begun, "line", "")
+        self._begun.line = ""
+        return line
