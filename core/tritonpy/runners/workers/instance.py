@@ -115,8 +115,10 @@ class Instance:
             self.worker.cancel(request)
 
     def _take(self, worker: Worker, batches: list[Batch]) -> None:
-        # Behind an execution that waits for a call, a batch could be what the called model waits for.
-        depth = 1 if worker.executions.calls else self._pipelining.depth
+        # Behind an execution that waits for a call, a batch could be what the called model waits for; one that admits more while it
+        # runs asks for them itself.
+        in_turn = worker.executions.calls or self.slot.context.max_open is not None
+        depth = 1 if in_turn else self._pipelining.depth
         if worker.ending:
             depth = 0
         if self._held() >= depth:

@@ -11,6 +11,7 @@ from tritonpy_backend_python.debug.report import Reporter, say
 from tritonpy_backend_python.debug.stage import Stage, StageCoroutines
 from tritonpy_backend_python.in_process.host import LocalHost
 from tritonpy_backend_python.in_process.instance import LocalInstance, Tools
+from tritonpy_worker.api.request import InferenceRequest
 from tritonpy_worker.execution import Executor
 from tritonpy_worker.failure import describe, failure_of
 
@@ -20,12 +21,18 @@ _T = TypeVar("_T")
 class DebuggedExecutor(Executor):
     """Reports what the model raises, where a server would log it."""
 
-    def __init__(self, reporter: Reporter, *parts: Any) -> None:
+    def __init__(self, stage: Stage, reporter: Reporter, *parts: Any) -> None:
         super().__init__(*parts)
+        self._stage = stage
         self._reporter = reporter
 
+    def _execute(self, requests: list[InferenceRequest]) -> Any:
+        with self._stage.interruptible():
+            return super()._execute(requests)
+
     def _told(self, error: BaseException) -> str:
-        self._reporter.tell(error)
+        with self._stage.interruptible():
+            self._reporter.tell(error)
         return failure_of(self._name) + describe(error)
 
 
@@ -50,7 +57,7 @@ class DebuggedInstance(LocalInstance):
         self._reporter = reporter
         tools = Tools(
             host=DebuggedHost,
-            executor=partial(DebuggedExecutor, reporter),
+            executor=partial(DebuggedExecutor, stage, reporter),
             coroutines=partial(StageCoroutines, stage),
             prints_to_log=False,
         )
@@ -60,10 +67,10 @@ class DebuggedInstance(LocalInstance):
         self._stage.run(partial(super().execute, batch))
 
     def is_ready(self) -> bool:
-        return self._stage.run(super().is_ready)
+        return perform(self._stage, self._reporter, super().is_ready)
 
     def close(self) -> None:
-        self._stage.run(super().close)
+        perform(self._stage, self._reporter, super().close)
 
     def _finalize_failed(self, error: BaseException) -> None:
         self._reporter.tell(error)
@@ -73,11 +80,15 @@ def perform(stage: Stage, reporter: Reporter, act: Callable[[], _T]) -> _T:
     """Run `act` in the main thread and report what the model raised in it. Raises the TritonError that a server would tell."""
 
     def reported() -> _T:
-        try:
-            return act()
-        except Internal as failure:
-            if failure.__cause__ is not None:
-                reporter.tell(failure.__cause__)
-            raise
+        with stage.interruptible():
+            try:
+                return act()
+            except Internal as failure:
+                if failure.__cause__ is not None:
+                    reporter.tell(failure.__cause__)
+                raise
+            except KeyboardInterrupt as interrupt:
+                reporter.tell(interrupt)
+                raise Internal("interrupted") from None
 
     return stage.run(reported)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -18,23 +17,18 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stage:
-    """Made and served by the main thread. While a function runs, Ctrl-C interrupts it; else it calls `interrupted`.
-
-    A debugger that was left to continue takes Ctrl-C for itself, until the function that it was in returns.
-    """
+    """Made and served by the main thread. Ctrl-C interrupts the model's code; while none runs it calls `interrupted`."""
 
     def __init__(self, interrupted: Callable[[], None]) -> None:
         self.loop = asyncio.new_event_loop()
         self._interrupted = interrupted
         self._acts: asyncio.Queue[_Act | None] = asyncio.Queue()
-        self._performing = False
+        self._in_model = False
 
     def run(self, act: Callable[[], _T]) -> _T:
-        """Have the main thread call `act`, and wait. Raises what it raises; from the main thread itself this is a plain call."""
-        if threading.current_thread() is threading.main_thread():
-            return act()
+        """Have the main thread call `act`, and wait; from any other thread. Raises what it raises."""
         done: Future[_T] = Future()
-        self.loop.call_soon_threadsafe(self._acts.put_nowait, lambda: self._perform(act, done))
+        self.loop.call_soon_threadsafe(self._acts.put_nowait, lambda: _perform(act, done))
         return done.result()
 
     def end(self) -> None:
@@ -43,39 +37,47 @@ class Stage:
 
     def serve(self) -> None:
         """Run what comes until the end. Coroutines that were started go on meanwhile."""
-        before = {number: signal.signal(number, self._signalled) for number in SIGNALS}
+        before = {number: signal.getsignal(number) for number in SIGNALS}
+        self._take_signals()
         try:
             while (act := self.loop.run_until_complete(self._acts.get())) is not None:
                 act()
-                for number in SIGNALS:  # a debugger has its own handler
-                    signal.signal(number, self._signalled)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
 
-    def _perform(self, act: Callable[[], _T], done: Future[_T]) -> None:
-        try:
-            with self._interruptible():
-                result = act()
-        except BaseException as error:  # it is for the thread that waits
-            done.set_exception(error)
-        else:
-            done.set_result(result)
-
     @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        self._performing = True
+    def interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C interrupt what is inside: the model's code, in the main thread.
+
+        A debugger that is left to continue in it takes Ctrl-C for itself, until the end of this.
+        """
+        self._in_model = True
         try:
             yield
         finally:
-            self._performing = False
+            self._in_model = False
+            self._take_signals()
+
+    def _take_signals(self) -> None:
+        for number in SIGNALS:
+            signal.signal(number, self._signalled)
 
     def _signalled(self, _number: int, _frame: Any) -> None:
-        if self._performing:
+        if self._in_model:
             raise KeyboardInterrupt
         self._interrupted()
+
+
+def _perform(act: Callable[[], _T], done: Future[_T]) -> None:
+    try:
+        result = act()
+    except BaseException as error:  # it is for the thread that waits
+        done.set_exception(error)
+    else:
+        done.set_result(result)
 
 
 class StageCoroutines(Coroutines):
