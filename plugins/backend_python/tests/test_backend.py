@@ -9,7 +9,7 @@ import pytest
 
 from tritonpy.testing import InferenceServerException, InferInput, InProcessClient
 
-from .serving import ONE_IN_ONE_OUT, ask, served, workers, write_model
+from .serving import ONE_IN_ONE_OUT, ask, model_py, served, workers, write_model
 
 
 def test_a_model_answers_from_a_process_of_its_own(tmp_path: Path) -> None:
@@ -156,3 +156,69 @@ def test_an_interpreter_that_ends_while_it_imports_fails_the_load_with_its_last_
         assert "Stub process 'leaves' is not healthy" in reason
         assert "status 7" in reason
         assert "goodbye" in reason
+
+
+def test_a_model_py_in_a_backend_folder_serves_models_without_one(tmp_path: Path) -> None:
+    backend = tmp_path / "backends" / "shifter"
+    backend.mkdir(parents=True)
+    (backend / "model.py").write_text(
+        model_py("""
+        def initialize(self, args):
+            with open(os.path.join(args["model_repository"], args["model_version"], "by.txt")) as file:
+                self.by = int(file.read())
+
+        def execute(self, requests):
+            return [
+                pb_utils.InferenceResponse([pb_utils.Tensor("OUT", r.inputs()[0].as_numpy() + self.by)]) for r in requests
+            ]
+        """)
+    )
+    folder = tmp_path / "models" / "shifted"
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "by.txt").write_text("40")
+    (folder / "config.pbtxt").write_text(ONE_IN_ONE_OUT.replace('"python"', '"shifter"'))
+    with served(tmp_path / "models", backend_directory=str(tmp_path / "backends")) as server:
+        assert ask(server, "shifted", (2,)).tolist() == [[42]]
+
+
+def test_instances_share_arrays_that_one_of_them_built(tmp_path: Path) -> None:
+    (tmp_path / "built").write_text("")
+    methods = f"""
+    def initialize(self, args):
+        def build():
+            with open({str(tmp_path / "built")!r}, "a") as file:
+                file.write("built\\n")
+            return {{"weights": np.arange(1 << 20)}}
+        self.weights = pb_utils.shared_arrays("all", build)["weights"]
+
+    def execute(self, requests):
+        time.sleep(0.05)
+        return [
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([[self.weights[-1], os.getpid()]]))]) for r in requests
+        ]
+    """
+    write_model(tmp_path / "models", "sharing", methods, ONE_IN_ONE_OUT + "instance_group { count: 3 kind: KIND_CPU }")
+    with served(tmp_path / "models") as server:
+        client = InProcessClient(server)
+        tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
+        calls = [client.async_infer("sharing", [tensor]) for _ in range(12)]
+        answers = [call.get_result().as_numpy("OUT")[0].tolist() for call in calls]
+        assert {weight for weight, _ in answers} == {(1 << 20) - 1}
+        assert len({pid for _, pid in answers}) == 3
+    assert (tmp_path / "built").read_text() == "built\n"
+
+
+def test_what_a_model_prints_is_logged_with_its_name_and_the_requests_id(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    methods = """
+    def execute(self, requests):
+        print("working")
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", r.inputs()[0].as_numpy())]) for r in requests]
+    """
+    write_model(tmp_path, "talker", methods)
+    with caplog.at_level("INFO"), served(tmp_path) as server:
+        tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
+        InProcessClient(server).infer("talker", [tensor], request_id="seven")
+        (record,) = [record for record in caplog.records if record.getMessage() == "working"]
+    assert (vars(record)["model"], vars(record)["request_id"]) == ("talker", "seven")
