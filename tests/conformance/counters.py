@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -18,19 +19,22 @@ TIMES = ("_us_total", "_ms", "_bucket", "_sum")
 
 
 def statistics(server: Server, model: str) -> dict[str, int]:
-    """Return every count of the model's statistics by its place; what was never counted is left out."""
-    found = server.ask(f"/v2/models/{model}/stats").get("json", {}).get("model_stats", [{}])[0]
-    counts = {f"statistics {name}": found[name] for name in ("inference_count", "execution_count") if found.get(name)}
-    for kind, entry in found.get("inference_stats", {}).items():
-        counts[f"statistics {kind}"] = entry["count"]
-    for batch in found.get("batch_stats", []):
-        counts[f"statistics batch of {batch['batch_size']}"] = batch["compute_infer"]["count"]
-    for response, entries in found.get("response_stats", {}).items():
-        counts.update({f"statistics response {response} {kind}": entry["count"] for kind, entry in entries.items()})
+    """Return every count of the model's statistics and metrics by its place; what was never counted is left out."""
+    versions = server.ask(f"/v2/models/{model}/stats").get("json", {}).get("model_stats", [])
+    counts = {f"version {one['version']} {place}": count for one in versions for place, count in _counts(one)}
     metrics = [
         (name, value) for name, value in samples(server, METRICS) if f'model="{model}"' in name and not _is_time(name)
     ]
     return {key: int(value) for key, value in [*counts.items(), *metrics] if value}
+
+
+def _counts(found: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    yield from ((name, found.get(name, 0)) for name in ("inference_count", "execution_count"))
+    yield from ((kind, entry["count"]) for kind, entry in found.get("inference_stats", {}).items())
+    for batch in found.get("batch_stats", []):
+        yield f"batch of {batch['batch_size']}", batch["compute_infer"]["count"]
+    for response, entries in found.get("response_stats", {}).items():
+        yield from ((f"response {response} {kind}", entry["count"]) for kind, entry in entries.items())
 
 
 def _is_time(sample: str) -> bool:
@@ -38,8 +42,12 @@ def _is_time(sample: str) -> bool:
 
 
 def finished(counts: dict[str, int]) -> int:
-    """Return how many requests were answered, well or not."""
-    return counts.get("statistics success", 0) + counts.get("statistics fail", 0)
+    """Return how many requests were answered, well or not, by all versions."""
+    return sum(
+        count
+        for place, count in counts.items()
+        if place.startswith("version ") and place.endswith((" success", " fail"))
+    )
 
 
 def growth(server: Server, model: str, before: dict[str, int], requests: int) -> dict[str, int]:

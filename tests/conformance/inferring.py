@@ -111,9 +111,9 @@ class Inference:
         return dataclasses.replace(self, **changes)
 
 
-def streamed(*inferences: Inference, cancel_after: int | None = None, patience: float = PATIENCE_S) -> Stream:
-    """Return one stream of these inferences."""
-    return Stream(tuple(one.message() for one in inferences), cancel_after, patience)
+def streamed(*inferences: Inference, cancel_after: int | None = None) -> Stream:
+    """Return one stream of these inferences, as patient as the most patient of them."""
+    return Stream(tuple(one.message() for one in inferences), cancel_after, max(one.patience for one in inferences))
 
 
 def both(name: str, inference: Inference, counted: bool = True) -> list[Exchange]:

@@ -62,11 +62,12 @@ class Interviewer:
             return
         for model in self._topic.models if self._topic else ():
             http_answer.ask(self._server.ports["http"], unload(model))
-        self._topic = topic
+        self._topic = None
         for model in topic.models:
             answer = http_answer.ask(self._server.ports["http"], load(model))
             if answer.get("status") != 200:
                 raise RuntimeError(f"'{model}' cannot be loaded: {answer}")
+        self._topic = topic
 
     def _ask(self, exchange: Exchange) -> dict[str, Any]:
         before = {model: counters.statistics(self._server, model) for model in exchange.counted}

@@ -49,3 +49,23 @@ def request_file(folder: Path, *values: int, **more: Any) -> str:
     file = folder / f"request_{len(list(folder.iterdir()))}.json"
     file.write_text(json.dumps(body))
     return str(file)
+
+
+DECOUPLED = CONFIG + "model_transaction_policy { decoupled: true }"
+STREAM = """
+async def execute(self, requests):
+    for request in requests:
+        sender = request.get_response_sender()
+        for number in request.inputs()[0].as_numpy():
+            if number == 7:
+                breakpoint()
+            sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([number]))]))
+        if number == 13:
+            raise ValueError("in the background")
+        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+
+
+def outputs(printed: str) -> list[Any]:
+    """Return the data of each answer among the lines that were printed."""
+    return [json.loads(line)["outputs"][0]["data"] for line in printed.splitlines() if line.startswith('{"model_name"')]

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
-import socket
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,8 +13,8 @@ import tritonpy_backend_python
 from tritonpy.testing import CommandContract
 from tritonpy_backend_python.debug.command import DebugCommand
 
-from .models import CONFIG, double, request_file
-from .terminal import PROMPT, Terminal, run
+from .models import CONFIG, DECOUPLED, STREAM, double, outputs, request_file
+from .terminal import run
 
 
 class TestDebugCommand(CommandContract):
@@ -33,11 +28,6 @@ class TestDebugCommand(CommandContract):
         type(self).arguments = [str(folder), "--request", file]
         yield
         type(self).arguments: ClassVar[Any] = ()
-
-
-def outputs(printed: str) -> list[Any]:
-    """Return the data of each answer among the lines that were printed."""
-    return [json.loads(line)["outputs"][0]["data"] for line in printed.splitlines() if line.startswith('{"model_name"')]
 
 
 def test_a_request_from_a_file_is_answered(tmp_path: Path) -> None:
@@ -65,189 +55,6 @@ def test_a_model_that_raises_shows_its_traceback_alone(tmp_path: Path) -> None:
     assert error.startswith("Failed to process the request(s) for model 'double_0', message: ValueError: thirteen")
 
 
-def test_a_breakpoint_stops_in_the_model(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--request", request_file(tmp_path, 7, 8)) as terminal:
-        stopped = terminal.until(PROMPT)
-        assert "model.py" in stopped
-        assert "answer()" in stopped
-        terminal.send("p values.tolist()")
-        assert "[7, 8]" in terminal.until(PROMPT)
-        terminal.send("n")
-        terminal.until(PROMPT)
-        terminal.send("values = values + 1")
-        terminal.until(PROMPT)
-        terminal.send("c")
-        assert terminal.ended() == 0
-        assert outputs(terminal.text) == [[16, 18]]
-        assert "finalized in the main thread: True" in terminal.text
-
-
-def test_quitting_the_debugger_ends_the_command(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--http-port", "0") as terminal:
-        port = live_port(terminal)
-        answer = InBackground(port, 7)
-        terminal.until(PROMPT)
-        terminal.send("q")
-        assert terminal.ended() == 0
-        assert "finalized" in terminal.text
-        assert "BdbQuit" in answer.result()["error"]
-
-
-def test_post_mortem_looks_at_the_frames_that_raised(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--request", request_file(tmp_path, 13, 14), "--pdb") as terminal:
-        assert "ValueError: thirteen" in terminal.until(PROMPT)
-        terminal.send("p values.tolist()")
-        assert "[13, 14]" in terminal.until(PROMPT)
-        terminal.send("up")
-        assert "execute()" in terminal.until(PROMPT)
-        terminal.send("q")
-        assert terminal.ended() == 1
-
-
-@pytest.mark.parametrize("where", ["import", "initialize", "auto_complete_config"])
-def test_a_model_that_does_not_load_can_be_looked_at_too(tmp_path: Path, where: str) -> None:
-    methods = {
-        "import": "pass",
-        "initialize": "def initialize(self, args):\n    size = 3\n    raise ValueError('not today')",
-        "auto_complete_config": "@staticmethod\ndef auto_complete_config(config):\n    size = 3\n    raise ValueError('not today')",
-    }[where]
-    folder = double(tmp_path, methods=methods)
-    if where == "import":
-        file = folder / "1" / "model.py"
-        file.write_text(f"size = 3\nraise ValueError('not today')\n{file.read_text()}")
-    with Terminal(str(folder), "--request", request_file(tmp_path, 1), "--pdb") as terminal:
-        assert "ValueError: not today" in terminal.until(PROMPT)
-        terminal.send("p size + 1")
-        assert "4" in terminal.until(PROMPT)
-        terminal.send("q")
-        assert terminal.ended() == 1
-    done = run(str(folder), "--request", request_file(tmp_path, 1))
-    assert (done.returncode, done.stderr.count("not today")) == (1, 2)  # in its line of the source, and as the message
-
-
-def test_ctrl_c_interrupts_a_model_that_does_not_end(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--request", request_file(tmp_path, 99)) as terminal:
-        terminal.until("in a loop")
-        terminal.interrupt()
-        assert terminal.ended() == 1
-        assert "finalized" in terminal.text
-
-
-def test_ctrl_c_at_the_prompt_is_the_debuggers(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--request", request_file(tmp_path, 7)) as terminal:
-        terminal.until(PROMPT)
-        terminal.interrupt()
-        assert "--KeyboardInterrupt--" in terminal.until(PROMPT)
-        terminal.send("c")
-        assert terminal.ended() == 0
-        assert outputs(terminal.text) == [[14]]
-
-
-def live_port(terminal: Terminal) -> int:
-    """Wait for the server and return its HTTP port."""
-    terminal.until("http on 127.0.0.1:")
-    return int(terminal.until(";").rstrip(";").partition(",")[0])
-
-
-def post(port: int, *values: int, model: str = "double") -> Any:
-    """Send a request over HTTP and return the body of the answer."""
-    body = {"inputs": [{"name": "IN", "shape": [len(values)], "datatype": "INT64", "data": list(values)}]}
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/v2/models/{model}/infer",
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - it is the URL above
-            return json.load(response)
-    except urllib.error.HTTPError as error:
-        return json.load(error)
-
-
-class InBackground:
-    """A request that is on its way."""
-
-    def __init__(self, port: int, *values: int) -> None:
-        self._pool = ThreadPoolExecutor(1)
-        self._answer = self._pool.submit(post, port, *values)
-
-    def result(self) -> Any:
-        """Wait for the answer."""
-        try:
-            return self._answer.result(60)
-        finally:
-            self._pool.shutdown()
-
-
-def test_clients_are_served_one_after_the_other_and_an_exception_does_not_end_it(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--http-port", "0", "--grpc-port", "0") as terminal:
-        port = live_port(terminal)
-        assert post(port, 1, 2)["outputs"][0]["data"] == [2, 4]
-        assert "thirteen" in post(port, 13)["error"]
-        terminal.until("ValueError: thirteen cannot be doubled")
-        stopped = InBackground(port, 7)
-        terminal.until(PROMPT)
-        waiting = InBackground(port, 3)
-        terminal.send("c")
-        assert stopped.result()["outputs"][0]["data"] == [14]
-        assert waiting.result()["outputs"][0]["data"] == [6]
-        terminal.interrupt()
-        assert terminal.ended() == 0
-        assert "finalized" in terminal.text
-
-
-def test_ctrl_c_interrupts_a_request_and_ends(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--http-port", "0") as terminal:
-        answer = InBackground(live_port(terminal), 99)
-        terminal.until("in a loop")
-        terminal.interrupt()
-        assert terminal.ended() == 0
-        assert "KeyboardInterrupt" in answer.result()["error"]
-
-
-def test_a_termination_is_as_good_as_ctrl_c(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--http-port", "0") as terminal:
-        live_port(terminal)
-        terminal.kill(signal.SIGTERM)
-        assert terminal.ended() == 0
-        assert "finalized" in terminal.text
-
-
-def test_ctrl_c_after_the_debugger_went_on_ends_it_too(tmp_path: Path) -> None:
-    """The debugger keeps Ctrl-C for itself when it is left to continue: that must not outlive the request."""
-    folder = double(tmp_path)
-    with Terminal(str(folder), "--http-port", "0") as terminal:
-        answer = InBackground(live_port(terminal), 7)
-        terminal.until(PROMPT)
-        terminal.send("c")
-        assert answer.result()["outputs"][0]["data"] == [14]
-        terminal.interrupt()
-        assert terminal.ended() == 0
-
-
-DECOUPLED = CONFIG + "model_transaction_policy { decoupled: true }"
-STREAM = """
-async def execute(self, requests):
-    for request in requests:
-        sender = request.get_response_sender()
-        for number in request.inputs()[0].as_numpy():
-            if number == 7:
-                breakpoint()
-            sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([number]))]))
-        if number == 13:
-            raise ValueError("in the background")
-        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-"""
-
-
 def test_every_answer_of_a_decoupled_model_is_printed(tmp_path: Path) -> None:
     folder = double(tmp_path, methods=STREAM, config=DECOUPLED)
     done = run(str(folder), "--request", request_file(tmp_path, 1, 2, 3))
@@ -257,20 +64,9 @@ def test_every_answer_of_a_decoupled_model_is_printed(tmp_path: Path) -> None:
     assert "ValueError: in the background" in done.stderr
 
 
-def test_a_breakpoint_in_a_coroutine_stops_in_the_main_thread(tmp_path: Path) -> None:
-    folder = double(tmp_path, methods=STREAM, config=DECOUPLED)
-    with Terminal(str(folder), "--request", request_file(tmp_path, 7)) as terminal:
-        terminal.until(PROMPT)
-        terminal.send("import threading")
-        terminal.until(PROMPT)
-        terminal.send("p threading.current_thread().name")
-        assert "MainThread" in terminal.until(PROMPT)
-        terminal.send("c")
-        assert terminal.ended() == 0
-        assert outputs(terminal.text) == [[7]]
-
-
 CALLER = """
+
+
 def execute(self, requests):
     made = pb_utils.InferenceRequest(model_name="double", inputs=requests[0].inputs(), requested_output_names=["OUT"])
     response = made.exec()
@@ -291,6 +87,35 @@ def test_models_that_are_called_are_loaded_when_asked_for(tmp_path: Path) -> Non
     missing = run(str(folder), "--request", request_file(tmp_path, 4), "--with", "nobody")
     assert missing.returncode == 1
     assert "failed to load 'nobody'" in missing.stderr
+
+
+ASYNC_CALLER = """
+async def execute(self, requests):
+    inputs = requests[0].inputs()
+    calls = [
+        pb_utils.InferenceRequest(model_name="double", inputs=inputs, requested_output_names=["OUT"]).async_exec()
+        for _ in range(2)
+    ]
+    found = [response.output_tensors()[0].as_numpy() for response in await asyncio.gather(*calls)]
+    assert threading.current_thread() is threading.main_thread()
+    return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", sum(found))])]
+"""
+
+
+def test_coroutines_await_other_models_in_the_main_thread(tmp_path: Path) -> None:
+    double(tmp_path)
+    folder = double(tmp_path, "caller", ASYNC_CALLER)
+    file = folder / "1" / "model.py"
+    file.write_text(f"import asyncio\n{file.read_text()}")
+    done = run(str(folder), "--request", request_file(tmp_path, 4), "--with", "double")
+    assert (done.returncode, outputs(done.stdout)) == (0, [[16]]), done.stderr
+
+
+def test_a_call_that_comes_back_is_refused_and_does_not_hang(tmp_path: Path) -> None:
+    folder = double(tmp_path, methods=CALLER, config=CONFIG + "instance_group { count: 2 kind: KIND_CPU }")
+    done = run(str(folder), "--request", request_file(tmp_path, 4))
+    assert done.returncode == 1
+    assert "the call would wait for ever" in done.stderr
 
 
 def test_a_model_has_one_instance_here_and_no_limits(tmp_path: Path) -> None:
@@ -350,16 +175,6 @@ def test_only_models_with_code_are_debugged(tmp_path: Path) -> None:
     done = run(str(tmp_path / "e"), "--request", request_file(tmp_path, 1))
     assert done.returncode == 1
     assert "nobody_has_this" in done.stderr
-
-
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
-    folder = double(tmp_path)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        done = run(str(folder), "--http-port", str(taken.getsockname()[1]))
-    assert done.returncode == 1
-    assert "error: " in done.stderr
 
 
 def test_a_request_that_the_server_refuses_is_told(tmp_path: Path) -> None:

@@ -173,6 +173,30 @@ def computed(self, array):
         assert (first.outputs[0].numpy().tolist(), second.outputs[0].numpy().tolist()) == ([2, 2, 2], [4, 4, 4])
 
 
+@pytest.mark.parametrize(("made", "copied"), [("array * 2", False), ("self.keep(array * 2)", True)])
+def test_outputs_are_copied_only_where_the_model_could_change_them(tmp_path: Path, made: str, copied: bool) -> None:
+    methods = (
+        DOUBLE
+        + f"""
+def computed(self, array):
+    made = {made}
+    self.where = made.__array_interface__["data"][0]
+    return made
+
+def keep(self, made):
+    self.kept = made
+    return made
+"""
+    )
+    with harness(tmp_path, methods, NUMBERS) as loaded:
+        ((answer,),) = loaded.execute(loaded.request({"IN": np.ones(3, np.float32)}))
+        data = answer.outputs[0].numpy()
+        assert data.tolist() == [2, 2, 2]
+        model = loaded.instance._local._object
+        assert (data.__array_interface__["data"][0] != model.where) is copied
+        assert data.flags.writeable is copied
+
+
 def test_an_input_that_is_passed_on_is_not_copied(tmp_path: Path) -> None:
     methods = DOUBLE + "\ndef computed(self, array): return array\n"
     with harness(tmp_path, methods, NUMBERS) as loaded:

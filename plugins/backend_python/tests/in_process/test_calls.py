@@ -129,6 +129,18 @@ def say(self, request):
         ]
     return plan
 """
+BACKGROUND = """
+async def execute(self, requests):
+    for request in requests:
+        sender = request.get_response_sender()
+        asked = pb_utils.InferenceRequest(model_name="collector", inputs=request.inputs(), requested_output_names=["OUT"])
+        sender.send(await asked.async_exec())
+        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+COLLECTOR = """
+def execute(self, requests):
+    return [self.answer(gc.collect() >= 0) for _ in requests]
+"""
 REPEAT = """
 def execute(self, requests):
     for request in requests:
@@ -155,7 +167,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     for mode in MODES:
         write_planned(mode, folder, mode, CALLER)
         write_planned(mode, folder, f"{mode}_async", ASYNC)
+        write_planned(mode, folder, f"{mode}_background", BACKGROUND, PLAN + DECOUPLED)
     write_planned("m_thread", folder, "echo", ECHO)
+    write_planned("m_thread", folder, "collector", COLLECTOR)
     write_planned("m_process", folder, "repeat", REPEAT, PLAN + DECOUPLED)
     write_planned("m_thread", folder, "patient", PATIENT, PLAN + DECOUPLED)
     with serving(folder) as running:
@@ -203,6 +217,13 @@ def test_coroutines_hear_the_same(server: RunningServer, what: str) -> None:
     one, other = (ask(server, f"{mode}_async", what) for mode in MODES)
     assert one == other
     assert one
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_coroutine_that_nobody_waits_for_lives_until_its_call_is_answered(server: RunningServer, mode: str) -> None:
+    model = f"{mode}_background"
+    for _ in range(5):
+        assert told(send(server, model, planned()), model) == [True, "end"]
 
 
 def test_a_call_that_could_never_be_answered_is_refused(server: RunningServer) -> None:

@@ -149,7 +149,8 @@ def test_what_a_model_logs_and_prints_names_it_and_its_requests(
     talking: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = {}
-    with caplog.at_level("DEBUG", logger="tritonpy"):
+    # Each by itself: a command that was run in this process may have given them levels of their own.
+    with caplog.at_level("DEBUG", logger="tritonpy"), caplog.at_level("DEBUG", logger="tritonpy.model"):
         for mode in MODES:
             caplog.clear()
             ask(talking, mode, "talk", id="7")

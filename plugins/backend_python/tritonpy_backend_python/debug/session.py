@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tritonpy import Internal, RunningServer, StartupError, running_server
+from tritonpy import RunningServer, StartupError, TritonError, running_server
 from tritonpy_backend_python.debug.backend import Debugging, DebugPlugin
 from tritonpy_backend_python.debug.report import Reporter, say
 from tritonpy_backend_python.debug.stage import Stage
@@ -38,7 +38,7 @@ class Session:
         try:
             with running_server(self._settings, [DebugPlugin(self._debugging)]) as server:
                 self._status = self._worked(server, work)
-        except (StartupError, Internal) as error:
+        except (StartupError, TritonError) as error:
             say(f"error: {error}")
         finally:
             self._debugging.stage.end()

@@ -38,12 +38,15 @@ class Stage:
     def serve(self) -> None:
         """Run what comes until the end. Coroutines that were started go on meanwhile."""
         before = {number: signal.getsignal(number) for number in SIGNALS}
+        for number in SIGNALS:  # so that a signal wakes the loop, however it is handled
+            self.loop.add_signal_handler(number, _nothing)
         self._take_signals()
         try:
             while (act := self.loop.run_until_complete(self._acts.get())) is not None:
                 act()
         finally:
             for number, handler in before.items():
+                self.loop.remove_signal_handler(number)
                 signal.signal(number, handler)
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
@@ -69,6 +72,10 @@ class Stage:
         if self._in_model:
             raise KeyboardInterrupt
         self._interrupted()
+
+
+def _nothing() -> None:
+    """What a signal means is decided by its handler."""
 
 
 def _perform(act: Callable[[], _T], done: Future[_T]) -> None:

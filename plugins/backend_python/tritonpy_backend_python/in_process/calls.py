@@ -73,12 +73,15 @@ class Call:
 class AsyncCall(Call):
     """A call whose first response is awaited on an event loop."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, arrived: Callable[[AsyncCall], None]) -> None:
+        """`arrived(call)` is called when the response is there."""
         super().__init__()
         self.first = FirstResponse(loop, self.cancel)
+        self._arrived = arrived
 
     def take(self, response: InferResponse) -> None:
         super().take(response)
+        self._arrived(self)
         self.first.arrive()
 
 
@@ -90,9 +93,19 @@ class Calls:
         self._log = model.log
         self._parent = parent
         self._refused = refused
+        self._awaited: set[AsyncCall] = set()  # who awaits a call is held by nobody but by the call
 
-    def start(self, spec: CallSpec, call: _C) -> _C:
-        """Hand the request of `call` to its model; what goes wrong on the way is its one response."""
+    def start(self, spec: CallSpec) -> Call:
+        """Hand the request to its model; what goes wrong on the way is its one response."""
+        return self._start(spec, Call())
+
+    def start_on(self, loop: AbstractEventLoop, spec: CallSpec) -> AsyncCall:
+        """Do the same; its first response is to be awaited on `loop`."""
+        call = AsyncCall(loop, self._awaited.discard)
+        self._awaited.add(call)
+        return self._start(spec, call)
+
+    def _start(self, spec: CallSpec, call: _C) -> _C:
         try:
             inputs = [sent(tensor) for tensor in spec.inputs]
         except (MemoryError, TritonModelException) as error:

@@ -18,7 +18,7 @@ from tritonpy import (
     TritonError,
     refused_model_call,
 )
-from tritonpy_backend_python.in_process.calls import AsyncCall, Call, Calls
+from tritonpy_backend_python.in_process.calls import Calls
 from tritonpy_backend_python.in_process.errands import Errands
 from tritonpy_backend_python.in_process.open_requests import OpenRequests
 from tritonpy_backend_python.in_process.questions import Questions
@@ -55,12 +55,20 @@ class LocalHost(Host):
         self._batch: Batch | None = None  # what is executed now, under that number
 
     def begin(self, batch: Batch) -> list[InferenceRequest]:
-        """Return the requests of an execution that begins now; the calling thread is known by it."""
+        """Return the requests of an execution that begins now; the calling thread is known by it until `end`.
+
+        Raises TritonModelException where an input cannot be had from its device.
+        """
         self._execution += 1
         self._batch = batch
         first = self.open.add(batch.requests)
         CURRENT.set(Current(self._execution, first, len(batch.requests), [request.id for request in batch.requests]))
-        return requests_of(batch, first, self, self._outputs)
+        try:
+            return requests_of(batch, first, self, self._outputs)
+        except BaseException:
+            for number in range(first, first + len(batch.requests)):
+                self.open.end(number)
+            raise
 
     def end(self) -> None:
         """Take note that `execute` returned."""
@@ -98,15 +106,15 @@ class LocalHost(Host):
 
     def call(self, call: CallSpec) -> InferenceResponse:
         self.check_executing()
-        return only(next(self._calls.start(call, Call())))
+        return only(next(self._calls.start(call)))
 
     def call_stream(self, call: CallSpec) -> Iterator[InferenceResponse]:
         self.check_executing()
-        return self._calls.start(call, Call())
+        return self._calls.start(call)
 
     async def call_async(self, call: CallSpec) -> Any:
         self.check_executing()
-        started = self._calls.start(call, AsyncCall(asyncio.get_running_loop()))
+        started = self._calls.start_on(asyncio.get_running_loop(), call)
         await started.first.future
         return started if call.decoupled else only(next(started))
 

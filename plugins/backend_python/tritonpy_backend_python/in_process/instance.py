@@ -54,11 +54,13 @@ class LocalInstance:
     def execute(self, batch: Batch) -> None:
         """Answer every request of `batch`, now or later, by the rules of the worker."""
         with hosts.using(self._host):
-            requests = self._host.begin(batch)
-            batch.stamp()
-            self._executor.run(requests)
-            self._printer.end_line()
-            self._host.end()
+            try:
+                requests = self._host.begin(batch)
+                batch.stamp()
+                self._executor.run(requests)
+            finally:
+                self._printer.end_line()
+                self._host.end()
 
     def is_ready(self) -> bool:
         """Ask the model, if it has a check of its own. Raises Internal where the check fails."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tritonpy import DTYPES, Tensor
+from tritonpy_backend_python.in_process.ownership import is_held_elsewhere
 from tritonpy_worker.api import outgoing
 from tritonpy_worker.api import tensor as seen
 from tritonpy_worker.api.device_array import DeviceArray
@@ -27,11 +28,14 @@ def received(tensor: Tensor) -> seen.Tensor:
 
 
 def sent(tensor: seen.Tensor) -> Tensor:
-    """Return a model's tensor as the server sends it on: a copy, because the model may use its memory again, of all that it can write to.
+    """Return a model's tensor as the server sends it on: a copy where the model could still write to its memory, which it may use again.
 
-    Raises TritonModelException where it cannot be had from its device.
+    Otherwise the memory is taken over, and read-only from now on. Raises TritonModelException where the tensor cannot be had from its device.
     """
+    if tensor.is_cpu() and tensor._data.flags.writeable:
+        if is_held_elsewhere(tensor, "_data"):
+            tensor = seen.Tensor.received(tensor.name(), tensor._datatype, tensor._shape, tensor._data.copy())
+        else:
+            tensor._data.flags.writeable = False
     name, datatype, shape, data = outgoing.outgoing(tensor)
-    if data.flags.writeable and tensor.is_cpu():
-        data = data.copy()
     return Tensor(name, datatype, shape, data.view(_BF16) if datatype == "BF16" else data)

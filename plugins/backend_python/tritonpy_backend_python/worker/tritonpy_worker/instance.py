@@ -42,9 +42,7 @@ class Instance:
         self._model = model_object.make(module, args)
         sink = FrameSink(self.host, self.answers)
         self.strings = UncheckedStrings(args["model_name"], sink)
-        self.executor = Executor(
-            self._model, path, name, start["decoupled"], sink, self._coroutines, reserve
-        )
+        self.executor = Executor(self._model, path, name, start["decoupled"], sink, self._coroutines, reserve)
         self.asks_ready = model_object.asks_ready(self._model)
         if self.asks_ready:
             readiness = Readiness(self._model, channel, self._coroutines)

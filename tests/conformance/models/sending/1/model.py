@@ -31,7 +31,7 @@ def error(code):
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 3
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return condition()

@@ -126,6 +126,10 @@ def given_array_is_copied():
     return made.as_numpy().tolist()
 
 
+def model_dir():  # there is no such function yet while this module is imported
+    return pb_utils.get_model_dir()
+
+
 ACTIONS = {
     "name": lambda: tensor().name(),
     "shape": lambda: [str(type(tensor().shape())), list(tensor().shape())],
@@ -189,7 +193,7 @@ ACTIONS = {
     "output config": lambda: pb_utils.get_output_config_by_name(CONFIG, "B"),
     "decoupled policy": lambda: pb_utils.using_decoupled_model_transaction_policy(CONFIG),
     "no decoupled policy": lambda: pb_utils.using_decoupled_model_transaction_policy({}),
-    "model dir": pb_utils.get_model_dir,
+    "model dir": model_dir,
     "unknown attribute": lambda: pb_utils.no_such_name,
     "preferred memory": lambda: type(pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0)).__name__,
 }
