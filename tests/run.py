@@ -78,7 +78,9 @@ def _run(name: str, tier: Tier, pytest_arguments: list[str]) -> tuple[int, float
     started = time.monotonic()
     python = _environment(name, tier)
     print(f"tier {name}: environment ready after {(time.monotonic() - started) / 60:.1f} min", flush=True)
-    status = subprocess.run([python, "-m", "pytest", *tier.paths, *tier.options, *pytest_arguments], cwd=ROOT, check=False).returncode
+    status = subprocess.run(
+        [python, "-m", "pytest", *tier.paths, *tier.options, *pytest_arguments], cwd=ROOT, check=False
+    ).returncode
     return status, (time.monotonic() - started) / 60
 
 

@@ -18,6 +18,8 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
+        self.metrics.clear()  # metrics first: a family must outlive its own
+        self.families.clear()
         plan = json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0])
         result = json.dumps([self._step(*step) for step in plan]).encode()
         return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])
