@@ -54,6 +54,8 @@ PLANS: dict[str, tuple[str, list[Any]]] = {
     "with dependents": ("versions", [["load", "versions"], ["unload", "versions", True], ["ready", "versions"]]),
     "wrong arguments": ("versions", [["load"], ["load", 7], ["ready", "versions", 1], ["unload", "versions", "x"]]),
 }
+UNTOUCHED = {"wrong arguments", "with a bad configuration"}
+"""Plans that load nothing: what the index says of their model is what happened before."""
 VERSIONS = "/v2/models/versions/ready"
 READY = "/v2/models/readiness/ready"
 WHAT = ("true", "false", "raises", "number", "none", "coroutine", "coroutine_false", "not_there")
@@ -61,7 +63,8 @@ WHAT = ("true", "false", "raises", "number", "none", "coroutine", "coroutine_fal
 
 def planned(name: str, model: str, plan: list[Any]) -> Exchange:
     asked = Inference("controlling", {"PLAN": given("BYTES", json.dumps(plan))}, patience=20)
-    return Exchange(name, (asked.grpc(), Listed(model), unload(model)))
+    listed = () if name in UNTOUCHED else (Listed(model),)
+    return Exchange(name, (asked.grpc(), *listed, unload(model)))
 
 
 def ready(what: str) -> Exchange:
