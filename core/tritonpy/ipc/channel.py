@@ -7,8 +7,6 @@ no thread is ever switched.
 
 from __future__ import annotations
 
-import array
-import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +14,12 @@ from contextlib import suppress
 from threading import Lock, get_ident
 from typing import Any, NoReturn
 
+from .descriptors import CLOSE_ON_EXEC, ROOM, arrived, close_all
 from .endpoint import PLAIN_DTYPES, Endpoint
 from .frame import Frame, ProtocolError
 from .waiter import Waiter
 
 _CHUNK = 1 << 16
-_ANCILLARY = socket.CMSG_SPACE(253 * 4)  # the most descriptors that Linux puts into one message
-_CLOSE_ON_EXEC = int(getattr(socket, "MSG_CMSG_CLOEXEC", 0))
 
 
 class ChannelClosed(Exception):
@@ -174,7 +171,7 @@ class Channel:
 
     def _read(self, flags: int = 0) -> bool:
         try:
-            data, control, _, _ = self._socket.recvmsg(_CHUNK, _ANCILLARY, flags | _CLOSE_ON_EXEC)
+            data, control, _, _ = self._socket.recvmsg(_CHUNK, ROOM, flags | CLOSE_ON_EXEC)
         except BlockingIOError:
             return False
         except OSError:  # the server was killed with data of ours unread
@@ -183,7 +180,7 @@ class Channel:
             self._lost("")
         try:
             # A copy that can be written to: models change their inputs in place.
-            for frame in self._endpoint.feed(bytearray(data), _descriptors(control) if control else ()):
+            for frame in self._endpoint.feed(bytearray(data), arrived(control) if control else ()):
                 handler = self._handlers.get(frame.kind)
                 if handler is None:
                     self._lost(f"a frame of kind {frame.kind} came")
@@ -195,24 +192,10 @@ class Channel:
     def _write(self, data: bytes, descriptors: Sequence[int]) -> None:
         try:
             if descriptors:
-                sent = self._socket.sendmsg(
-                    [data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-                )
-                data = data[sent:]
+                data = data[socket.send_fds(self._socket, [data], descriptors) :]
             if data:  # even nothing is refused by an end that has read everything and gone
                 self._socket.sendall(data)
         except OSError:
             self._lost("")
         finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
-
-
-def _descriptors(control: Sequence[tuple[int, int, bytes]]) -> list[int]:
-    found = array.array("i")
-    for level, kind, data in control:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found.frombytes(data[: len(data) - len(data) % found.itemsize])
-    for descriptor in found:
-        os.set_inheritable(descriptor, False)  # where the flag of recvmsg is not known
-    return list(found)
+            close_all(descriptors)

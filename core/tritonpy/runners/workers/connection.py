@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
 import logging
-import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from tritonpy.ipc import Endpoint, Frame, ProtocolError
+from tritonpy.ipc.descriptors import CLOSE_ON_EXEC, ROOM, arrived, close_all
 from tritonpy.types import DTYPES, Tensor
 
 log = logging.getLogger("tritonpy.worker")
 
 _CHUNK = 1 << 16
-_DESCRIPTORS = socket.CMSG_SPACE(16 * 4)
-_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class Connection:
@@ -60,7 +57,7 @@ class Connection:
     ) -> None:
         """Send one frame; `descriptors` are closed once they are sent. Raises OSError where shared memory cannot be had."""
         if self._closed:
-            _close(descriptors)
+            close_all(descriptors)
             return
         data, fresh = self._endpoint.compose(kind, words, rows, wants, extras, descriptors)
         self._write(data, fresh)
@@ -87,13 +84,13 @@ class Connection:
         self._loop.remove_writer(self._socket)
         self._socket.close()
         for _, descriptors in self._unsent:
-            _close(descriptors)
+            close_all(descriptors)
         self._unsent.clear()
         self._endpoint.close()
 
     def _readable(self) -> None:
         try:
-            size, control, _, _ = self._socket.recvmsg_into((self._buffer,), _DESCRIPTORS, _CLOSE_ON_EXEC)
+            size, control, _, _ = self._socket.recvmsg_into((self._buffer,), ROOM, CLOSE_ON_EXEC)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:  # it was killed with frames of ours unread
@@ -104,7 +101,7 @@ class Connection:
             return
         data = bytes(self._buffer[:size])  # what is viewed must stay, and mostly it is small
         try:
-            for frame in self._endpoint.feed(data, _descriptors(control) if control else ()):
+            for frame in self._endpoint.feed(data, arrived(control) if control else ()):
                 self._received(frame)
                 if frame.descriptors:
                     raise ProtocolError(f"a frame of kind {frame.kind} came with descriptors that nobody wants")  # noqa: TRY301
@@ -139,7 +136,7 @@ class Connection:
             except OSError as error:
                 self._loop.call_soon(self._end, f"nothing can be sent to it: {error}")
                 return
-            _close(descriptors)
+            close_all(descriptors)
             if sent == len(data):
                 self._unsent.popleft()
             else:
@@ -163,16 +160,3 @@ class Connection:
             data = self._endpoint.compose_returns()
             if data:
                 self._write(data, [])
-
-
-def _descriptors(control: Sequence[tuple[int, int, bytes]]) -> list[int]:
-    found = array.array("i")
-    for level, kind, data in control:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found.frombytes(data[: len(data) - len(data) % found.itemsize])
-    return list(found)
-
-
-def _close(descriptors: Sequence[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
