@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import tritonclient.grpc
 import tritonclient.http
 from onnx import TensorProto, helper
 
+from tests.process_tree import end_tree
 from tritonpy.testing import ModelRepository
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,17 +108,7 @@ class Served:
 
     def end(self) -> None:
         """Kill what is left of it, children included."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            children = psutil.Process(self.process.pid).children(recursive=True)
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(10)
-            for child in children:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        end_tree(self.process, 10)
 
 
 class Models:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import psutil
 
 from tests.conformance import http_answer
 from tests.conformance.exchange import get
+from tests.process_tree import end_tree
 
 TRITONSERVER = "TRITONPY_TRITONSERVER"
 START_S = 120.0
@@ -69,17 +68,7 @@ class Server:
     def end(self) -> None:
         """Stop it, and whatever it started."""
         self.channel.close()
-        with contextlib.suppress(psutil.NoSuchProcess):
-            children = psutil.Process(self.process.pid).children(recursive=True)
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(20)
-            for child in children:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        end_tree(self.process, 20)
 
 
 def triton_command() -> list[str]:
