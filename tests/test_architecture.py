@@ -211,3 +211,22 @@ def test_every_plugin_has_its_own_tests_and_is_run_by_the_test_command() -> None
     for plugin in sorted(path for path in (ROOT / "plugins").iterdir() if path.is_dir()):
         assert list((plugin / "tests").glob("test_*.py")), plugin.name
         assert f'"plugins/{plugin.name}"' in run
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["core/tritonpy/ipc", "core/tritonpy/runners", "plugins/backend_python/tritonpy_backend_python/worker"],
+)
+def test_nothing_on_the_way_of_a_request_is_pickled(folder: str) -> None:
+    """A pickle from a worker would run its code in the server; queues and managers of multiprocessing pickle too."""
+    refused = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marshal", "shelve", "multiprocessing"}
+    found = {
+        f"{shown(path)}:{node.lineno}"
+        for path in PYTHON
+        if path.is_relative_to(ROOT / folder)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+        if name.partition(".")[0] in refused
+    }
+    assert found == set()
