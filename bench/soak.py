@@ -1,8 +1,10 @@
-"""Resident memory over many requests and many load/unload cycles: `python -m bench.soak [--requests N] [--cycles N]`.
+"""Resident memory over many requests and many load/unload cycles: `python -m bench.soak [--requests N] [--cycles N] [--backend python]`.
 
 The rule: through the samples after the first quarter (in which pools and caches fill) goes a Theil-Sen line, the
 median of the slopes between all pairs of samples. Memory is flat when that line rises by at most 16 bytes per request and
 at most 32 KiB per cycle. The exit status is 1 when it is not, or when the time is over before the work is done.
+
+Beside memory it is told what the cycles left of other things: processes, open descriptors, and mapped pieces of workers' memory (Linux).
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import median
 
-from bench.models import write_onnx
+import psutil
+
+from bench.models import write_onnx, write_python
 from bench.payloads import Payload, add_sub
 from bench.processes import Running, tritonpy
 
@@ -69,6 +73,39 @@ class Curve:
             return
         word = "flat" if self.flat() else "NOT FLAT"
         yield f"{self.slope():.1f} bytes per {self.unit}, at most {self.allowed} allowed: {word}"
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """What the server holds beside memory."""
+
+    processes: int
+    descriptors: int
+    mappings: int
+
+    @classmethod
+    def of(cls, server: Running) -> Belongings:
+        """Count them now."""
+        process = psutil.Process(server.pid)
+        mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8").count("memfd:tritonpy")
+        return cls(len(process.children(recursive=True)), process.num_fds(), mapped)
+
+    def line(self, before: Belongings) -> str:
+        """Say what became more since `before`."""
+        word = "nothing left behind" if self.within(before) else "SOMETHING LEFT BEHIND"
+        pairs = [
+            f"{name} {getattr(before, name)} -> {getattr(self, name)}"
+            for name in ("processes", "descriptors", "mappings")
+        ]
+        return f"{', '.join(pairs)}: {word}"
+
+    def within(self, before: Belongings) -> bool:
+        """Say whether nothing became more."""
+        return (
+            self.processes <= before.processes
+            and self.descriptors <= before.descriptors
+            and self.mappings <= before.mappings
+        )
 
 
 def steps(total: int) -> Sequence[int]:
@@ -149,19 +186,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Resident memory over requests and load/unload cycles.")
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--cycles", type=int, default=100)
+    parser.add_argument("--backend", choices=["onnxruntime", "python"], default="onnxruntime")
     parser.add_argument("--minutes", type=float, default=10, help="the time for everything")
     options = parser.parse_args()
     deadline = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
-        write_onnx(Path(folder))
+        (write_python if options.backend == "python" else write_onnx)(Path(folder))
         with tritonpy(Path(folder), "--model-control-mode=explicit", "--load-model=add_sub") as server:
-            curves = [
-                soak_requests(server, options.requests, deadline),
-                soak_cycles(server, options.cycles, deadline),
-            ]
+            curves = [soak_requests(server, options.requests, deadline)]
+            _cycle(server.http, deadline)  # from here on the model is unloaded between two samples
+            before = Belongings.of(server)
+            curves.append(soak_cycles(server, options.cycles, deadline))
+            after = Belongings.of(server)
     for curve in curves:
         print(*curve.lines(), "", sep="\n")
-    return 0 if all(curve.flat() for curve in curves) else 1
+    print(after.line(before))
+    return 0 if all(curve.flat() for curve in curves) and after.within(before) else 1
 
 
 if __name__ == "__main__":

@@ -111,6 +111,18 @@ def test_a_step_of_an_ensemble_that_a_model_called_is_part_of_the_circle():
         world.call(b, Plan("a"))
 
 
+def test_an_ensemble_does_not_wait_for_the_models_of_the_steps_that_are_behind_it():
+    world = World({"a": 1, "b": 1, "d": 1}, {"e": ["d", "b", "d"]})
+    a = started(world, "a")
+    ensemble = world.call(a, Plan("e"))
+    while len(ensemble.todo) > 1 or not ensemble.waits_for.request.answered:
+        world.moves()[0]()  # the first two steps are answered, the third is not asked for
+    d = started(world, "d")
+    with pytest.raises(Unavailable, match="'d_0_0' waits for model 'a', instance 'a_0_0' waits for model 'e'"):
+        world.call(d, Plan("a"))
+    world.call(started(world, "b"), Plan("a"))
+
+
 def test_an_ensemble_without_end_is_no_trouble():
     world = World({"a": 1}, {"e": ["f"], "f": ["e"]})
     world.graph.admit(InferRequest("e", {}, None), started(world, "a").batch)

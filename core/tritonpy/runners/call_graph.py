@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
@@ -25,7 +26,7 @@ class CallGraph:
     """One per server: every request that a model makes of another while it is open.
 
     A call waits for the instance that has it, or for any instance of its model, and for the calls that were made to answer it; an instance waits for
-    the calls that its running execution made. An ensemble stands for the models of its steps. Answered calls vanish by themselves.
+    the calls that its running execution made. An ensemble stands for the models of the steps that it has yet to call. Answered calls vanish by themselves.
     `find(name, version)` returns the configuration of a model that serves, or raises a TritonError. May be used from any thread.
     """
 
@@ -35,6 +36,7 @@ class CallGraph:
         self._open: WeakSet[InferRequest] = WeakSet()
         self._made_by: WeakKeyDictionary[Batch, WeakSet[InferRequest]] = WeakKeyDictionary()
         self._made_for: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
+        self._models_called: WeakKeyDictionary[InferRequest, Counter[str]] = WeakKeyDictionary()  # answered calls count
         self._dependent: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
 
     def admit(self, call: InferRequest, execution: Batch | None) -> None:
@@ -48,6 +50,7 @@ class CallGraph:
                 _note(self._made_by, execution, call)
             if call.parent is not None and call.parent in self._open:
                 _note(self._made_for, call.parent, call)
+                self._models_called.setdefault(call.parent, Counter())[call.model_name] += 1
             waits = self._waits(call)
             held = stuck(waits)
             if call in held:
@@ -113,7 +116,8 @@ class CallGraph:
             return [[call] for call in blocked[node][1]] if node in blocked else []
         batch, groups = node.batch, list[list[Node]]()
         if batch is None:
-            groups += self._instances(node.model_name, node.model_version, blocked, set())
+            called = self._models_called.get(node, Counter())
+            groups += self._instances(node.model_name, node.model_version, blocked, set(), called)
         elif batch.executing:
             groups.append([batch.instance])
         groups += [[call] for call in self._still_open(self._made_for.get(node, ()))]
@@ -125,8 +129,9 @@ class CallGraph:
         version: int,
         blocked: dict[Slot, tuple[ModelConfig, list[InferRequest]]],
         seen: set[tuple[str, int]],
+        called: Counter[str],
     ) -> Iterator[list[Node]]:
-        """Yield the instances of a model, where all of them are blocked; of an ensemble, those of each of its models."""
+        """Yield the instances of a model, where all of them are blocked; of an ensemble, those of each model that is not yet `called` for it."""
         if (name, version) in seen:
             return
         seen.add((name, version))
@@ -137,8 +142,11 @@ class CallGraph:
         slots: list[Node] = [slot for slot, (its, _) in blocked.items() if its is config]
         if slots and len(slots) >= sum(not spec.passive for spec in instance_specs(config)):
             yield slots
+        to_come = called.copy()
         for step in config.ensemble_scheduling.step:
-            yield from self._instances(step.model_name, step.model_version, blocked, seen)
+            to_come[step.model_name] -= 1
+            if to_come[step.model_name] < 0:
+                yield from self._instances(step.model_name, step.model_version, blocked, seen, Counter())
 
     def _still_open(self, calls: WeakSet[InferRequest] | tuple[()]) -> list[InferRequest]:
         return [call for call in list(calls) if not call.answered and call in self._open]

@@ -29,7 +29,7 @@ def write_numbered(repository: Path, name: str, number: int, config: str = ONE_I
 
 
 def packages() -> set[str]:
-    return {name for name in sys.modules if name.startswith("tritonpy_model_")}
+    return {name for name in tuple(sys.modules) if name.startswith("tritonpy_model_")}
 
 
 def test_models_have_neighbours_of_one_name_and_leave_nothing_behind(tmp_path: Path) -> None:
