@@ -17,9 +17,11 @@ from typing import Any, NoReturn
 from .descriptors import CLOSE_ON_EXEC, ROOM, arrived, close_all
 from .endpoint import PLAIN_DTYPES, Endpoint
 from .frame import Frame, ProtocolError
+from .patience import Patience
 from .waiter import Waiter
 
 _CHUNK = 1 << 16
+_Arrival = tuple[bytes, list[tuple[int, int, bytes]], int, Any]  # what recvmsg returns
 
 
 class ChannelClosed(Exception):
@@ -31,7 +33,8 @@ class Channel:
 
     `lost(reason)` is called when the server is gone (an empty reason) or talks nonsense; it must not return.
     A handler is called for each frame of its kind, in the order of arrival, by the thread that leads: it must neither wait nor
-    call the model's code. `dtypes` and `on_return` are the endpoint's.
+    call the model's code. `dtypes` and `on_return` are the endpoint's. While it is `patient`, the thread that reads may look at the socket for
+    a moment before it sleeps.
     """
 
     def __init__(
@@ -49,7 +52,9 @@ class Channel:
         self._sending = Lock()
         self._sender = 0  # the thread that holds it
         self._postponed: deque[tuple[Any, ...]] = deque()
+        self.patient = False
         self._reading = Lock()  # held by the leader
+        self._patience = Patience()
         self._followers: list[Waiter] = []
         self._substitute: tuple[Waiter, Callable[[], object]] | None = None
 
@@ -137,8 +142,8 @@ class Channel:
         """Handle what has arrived, without waiting; nothing happens where another thread reads."""
         if self._reading.acquire(blocking=False):
             try:
-                while self._read(socket.MSG_DONTWAIT):
-                    pass
+                while (arrival := self._look()) is not None:
+                    self._feed(arrival)
             finally:
                 self._reading.release()
             self.call_leader()
@@ -169,13 +174,25 @@ class Channel:
             while True:
                 self.send(*self._postponed.popleft())
 
-    def _read(self, flags: int = 0) -> bool:
+    def _read(self) -> None:
+        self._feed(self._patience.wait(self._look, self._receive) if self.patient else self._receive())
+
+    def _look(self) -> _Arrival | None:
         try:
-            data, control, _, _ = self._socket.recvmsg(_CHUNK, ROOM, flags | CLOSE_ON_EXEC)
+            return self._receive(socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return False
+            return None
+
+    def _receive(self, flags: int = 0) -> _Arrival:
+        try:
+            return self._socket.recvmsg(_CHUNK, ROOM, flags | CLOSE_ON_EXEC)
+        except BlockingIOError:
+            raise
         except OSError:  # the server was killed with data of ours unread
-            data, control = b"", []
+            return b"", [], 0, None
+
+    def _feed(self, arrival: _Arrival) -> None:
+        data, control = arrival[:2]
         if not data:
             self._lost("")
         try:
@@ -187,7 +204,6 @@ class Channel:
                 handler(frame)
         except ProtocolError as error:
             self._lost(str(error))
-        return True
 
     def _write(self, data: bytes, descriptors: Sequence[int]) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from _thread import _count as threads
 from collections import deque
 from time import monotonic_ns
 from typing import Any
@@ -28,6 +29,7 @@ class Worker:
         self._lifeline = lifeline
         self._inbox: deque[Any] = deque()  # Received; the frames START and STOP
         self._waiter = Waiter()
+        self._own_threads = threads()
         self._usual_ns = 0  # about what the longest of the latest executions took
         channel.on(Kind.START, self._take)
         channel.on(Kind.STOP, self._take)
@@ -86,7 +88,9 @@ class Worker:
 
     def _execute(self, instance: Instance, batches: Batches) -> None:
         answers, executor = instance.answers, instance.executor
+        count = 0
         for current, requests in batches:
+            count += len(requests)
             begin_ns = monotonic_ns()
             if answers.due(begin_ns + self._usual_ns):
                 self._send(instance)
@@ -99,6 +103,8 @@ class Worker:
             self._usual_ns = max(executor.end_ns - begin_ns, self._usual_ns - (self._usual_ns >> 3))
             self._output.end_lines()
         del requests
+        # Requests that come singly want to be answered soon; under load nobody gains, and threads of the model's would share their lock with who looks.
+        self._channel.patient = count == 1 and threads() == self._own_threads
         self._send(instance)
 
     @staticmethod
