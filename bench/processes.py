@@ -46,6 +46,10 @@ class Running:
                 total += process.memory_info().rss
         return total
 
+    def children(self) -> set[int]:
+        """Process numbers of its children and theirs."""
+        return {process.pid for process in self._tree()} - {self.pid}
+
     def _tree(self) -> list[psutil.Process]:
         parent = psutil.Process(self.pid)
         return [parent, *parent.children(recursive=True)]
@@ -71,12 +75,12 @@ def tritonpy(repository: Path, *flags: str) -> Iterator[Running]:
 
 
 @contextlib.contextmanager
-def triton(binary: Path, repository: Path) -> Iterator[Running]:
+def triton(binary: Path, repository: Path, *flags: str) -> Iterator[Running]:
     """Run the real Triton on free ports."""
     http, grpc = free_port(), free_port()
     command = [
         str(binary), f"--model-repository={repository}", f"--http-port={http}", f"--grpc-port={grpc}",
-        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--allow-metrics=false",
+        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--allow-metrics=false", *flags,
     ]  # fmt: skip
     with _process(command, lambda: wait_http(http)) as pid:
         yield Running("Triton", pid, http, grpc)

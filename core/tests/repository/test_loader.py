@@ -239,6 +239,23 @@ def test_a_python_based_backend_needs_the_python_backend(serve, model_repository
         assert "pip install tritonpy-backend-python" in load_error(server, "m")
 
 
+class Miscompleting(Doubler):
+    """Adds an input that cannot be."""
+
+    @classmethod
+    def auto_complete(cls, model):
+        config = type(model.config)()
+        config.CopyFrom(model.config)
+        config.input[0].dims[:] = [-5]
+        return config
+
+
+def test_what_completion_made_wrong_is_not_blamed_on_the_file(serve, model_repository):
+    model_repository.add("m", config_of("wrong"))
+    with serve(ToyPlugin({"wrong": Miscompleting})) as server:
+        assert "config.pbtxt, completed by backend 'wrong' has 1 problem:" in load_error(server, "m")
+
+
 class Counting(Doubler):
     """Counts its executions in a metric of its own; what it makes while its configuration is completed does not stay."""
 

@@ -185,9 +185,7 @@ class LoadedModel:
                 response.model_name, response.model_version, response.id = self.name, self.version, request.id
             batch = request.batch
             if batch is not None and not batch.counted:
-                counters.executed(batch, now)
-                for policy in self._learners:
-                    _tell(policy, batch, now)
+                self._count_execution(batch, now)
             if not response.final:
                 continue
             request.answered = True
@@ -207,10 +205,17 @@ class LoadedModel:
         if done.count:
             counters.succeeded(done)
 
+    def _count_execution(self, batch: Batch, now: int) -> None:
+        self.counters.executed(batch, now)
+        for policy in self._learners:
+            _tell(policy, batch, now)
+
     def reschedule(self, request: InferRequest) -> None:
         """Hand `request` back to the scheduler for another execution."""
         with self._lock:
             if not request.answered:
+                if request.batch is not None and not request.batch.counted:
+                    self._count_execution(request.batch, now_ns())
                 self.dispatcher.left(request, reschedule=True)
         self._flush()
 

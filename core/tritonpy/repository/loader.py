@@ -150,11 +150,14 @@ class ModelLoader:
         Raises InvalidConfig with every problem, or what the backend raised.
         """
         around = self._around
-        prepared.config = self._normalize(prepared.config)
-        if around.auto_complete and prepared.config.backend:
+        prepared.config = given = self._normalize(prepared.config)
+        source = prepared.source
+        if around.auto_complete and given.backend:
             prepared.config = self._normalize(self._auto_complete(prepared))
+            if prepared.config != given:
+                source = f"{source}, completed by backend '{given.backend}'"
         problems = placed(validate(prepared.config, prepared.name, around.gpus), prepared.positions)
-        refuse_problems(problems, prepared.source)
+        refuse_problems(problems, source)
 
     def load(self, prepared: Prepared, version: int) -> LoadedModel:
         """Load one version; returns when its instances are ready. Raises what the backend raised."""

@@ -1,0 +1,69 @@
+"""A Python model in a worker process hands requests back, to a scheduler that takes them."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from plugins.backend_python.tests.serving import NO_PORTS, ONE_IN_ONE_OUT, ask, wait_for, workers, write_model
+from tritonpy import Batch, InferRequest, Scheduler, hookimpl
+from tritonpy.testing import running_server
+
+THREE_TURNS = """
+def initialize(self, args):
+    self.turns = {}
+
+def execute(self, requests):
+    responses = []
+    for request in requests:
+        number = int(request.inputs()[0].as_numpy()[0, 0])
+        self.turns[number] = self.turns.get(number, 0) + 1
+        if self.turns[number] < 3:
+            request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+            responses.append(None)
+        else:
+            out = np.array([[number, self.turns[number]]], np.int64)
+            responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", out)]))
+    return responses
+"""
+
+
+class Turns(Scheduler):
+    """First in, first out, one at a time; who is handed back goes to the end."""
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(context)
+        self._queue: deque[InferRequest] = deque()
+
+    def enqueue(self, request: InferRequest) -> None:
+        self._queue.append(request)
+
+    def ready(self, instance: int, now_ns: int) -> bool:
+        return bool(self._queue)
+
+    def take(self, instance: int, now_ns: int, limit: int = 1) -> Batch | None:
+        return Batch([self._queue.popleft()]) if self._queue else None
+
+    def released(self, request: InferRequest, reschedule: bool) -> None:
+        if reschedule:
+            self._queue.append(request)
+
+    def pending(self) -> list[InferRequest]:
+        return list(self._queue)
+
+
+class Plugin:
+    @hookimpl
+    def tritonpy_schedulers(self) -> dict[str, type[Scheduler]]:
+        return {"sequence": Turns}
+
+
+def test_a_request_that_is_handed_back_runs_again_until_it_is_answered(tmp_path: Path) -> None:
+    write_model(tmp_path, "turns", THREE_TURNS, ONE_IN_ONE_OUT + "sequence_batching { iterative_sequence: true }")
+    with running_server({"repositories": [{"url": str(tmp_path)}], "frontends": NO_PORTS}, [Plugin()]) as server:
+        assert [ask(server, "turns", [number]).tolist() for number in (5, 6)] == [[[5, 3]], [[6, 3]]]
+        (statistics,) = server.engine.statistics("turns")
+        assert (statistics.inference_stats.success.count, statistics.execution_count) == (2, 6)
+        assert server.engine.gauges()["turns", "1"].pending == 0
+    wait_for(lambda: not workers())
