@@ -36,8 +36,11 @@ DEFAULT_PACKAGES = (
     "plugins/frontend_grpc",
     "plugins/batching_dynamic",
     "plugins/metrics_prometheus",
+    "plugins/auth_api_keys",
+    "plugins/auth_jwt",
     "plugins/backend_onnx",
     "plugins/backend_python",
+    "plugins/trace_otel",
 )
 TIERS = {
     "default": Tier(

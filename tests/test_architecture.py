@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = {".venv", ".test-venv", "build", "dist", "__pycache__"}
 MAX_LINES = 400
 MAX_FUNCTION_LINES = 60
-HEAVY = ("litestar", "uvicorn", "uvloop", "grpc", "onnxruntime", "onnx", "prometheus_client", "yaml")
+HEAVY = ("litestar", "uvicorn", "uvloop", "grpc", "onnxruntime", "onnx", "prometheus_client", "yaml", "opentelemetry")
 HOOKS = [name for name in vars(hookspecs) if name.startswith("tritonpy_")]
 HOOKS_PAGE = ROOT / "docs" / "hooks.md"
 
@@ -73,6 +73,7 @@ def test_functions_are_short() -> None:
         "tritonpy_frontend_http",
         "tritonpy_frontend_grpc",
         "tritonpy_metrics_prometheus",
+        "tritonpy_trace_otel",
     ],
 )
 def test_importing_a_package_loads_no_framework(module: str) -> None:

@@ -1,4 +1,4 @@
-"""The real perf_analyzer, run against a server over both protocols."""
+"""The real perf_analyzer, run against a server over both protocols and in each of its modes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,43 @@ from typing import Any
 import pytest
 
 PERF_ANALYZER = os.environ.get("TRITONPY_PERF_ANALYZER", "")
-
-
-@pytest.mark.skipif(
+CONCURRENCY = ("--concurrency-range=4",)
+JSON = ("--input-tensor-format=json", "--output-tensor-format=json")
+BINARY = ("--input-tensor-format=binary", "--output-tensor-format=binary")
+MODES: dict[str, tuple[str, ...]] = {
+    "http": ("-i", "http", *CONCURRENCY),
+    "http, asynchronous": ("-i", "http", "--async", *CONCURRENCY),
+    "http, JSON tensors": ("-i", "http", *JSON, *CONCURRENCY),
+    "http, binary tensors": ("-i", "http", *BINARY, *CONCURRENCY),
+    "http, JSON in and binary out": ("-i", "http", JSON[0], BINARY[1], *CONCURRENCY),
+    "http, request rate": ("-i", "http", "--request-rate-range=200"),
+    "http, Poisson request rate": (
+        "-i",
+        "http",
+        "--async",
+        "--request-rate-range=200",
+        "--request-distribution=poisson",
+    ),
+    "grpc": ("-i", "grpc", *CONCURRENCY),
+    "grpc, asynchronous": ("-i", "grpc", "--async", *CONCURRENCY),
+    "grpc, streaming": ("-i", "grpc", "--streaming", *CONCURRENCY),
+    "grpc, compressed": ("-i", "grpc", "--grpc-compression-algorithm=gzip", *CONCURRENCY),
+    "grpc, request rate": ("-i", "grpc", "--async", "--request-rate-range=200"),
+    "grpc, streaming at a rate": ("-i", "grpc", "--streaming", "--request-rate-range=200"),
+}
+pytestmark = pytest.mark.skipif(
     not PERF_ANALYZER,
-    reason="set TRITONPY_PERF_ANALYZER to the real perf_analyzer; `bash tests/conformance/oracle.sh DIR` makes DIR/bin/perf_analyzer",
+    reason="needs the real perf_analyzer: set TRITONPY_PERF_ANALYZER to its path (tests/conformance/oracle.sh makes DIR/bin/perf_analyzer)",
 )
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_the_real_perf_analyzer_measures_a_model(server: Any, tmp_path: Path, protocol: str) -> None:
-    report = tmp_path / "report.csv"
+
+
+def measured(server: Any, report: Path, model: str, mode: tuple[str, ...]) -> dict[str, str]:
+    """Run it and return its report's first line, by column."""
     done = subprocess.run(
         [
-            PERF_ANALYZER, "-m", "add_sub", "-i", protocol, "-u", getattr(server, protocol), "-b", "2", "-f", str(report),
-            "--concurrency-range=4", "--measurement-mode=count_windows", "--measurement-request-count=50", "--max-trials=5", "--stability-percentage=999",
+            PERF_ANALYZER, "-m", model, "-u", getattr(server, mode[1]), "-f", str(report),
+            "--measurement-mode=count_windows", "--measurement-request-count=50", "--max-trials=5", "--stability-percentage=999",
+            *mode,
         ],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
@@ -31,7 +55,27 @@ def test_the_real_perf_analyzer_measures_a_model(server: Any, tmp_path: Path, pr
     assert done.returncode == 0, printed
     assert "error" not in printed.lower(), printed
     with report.open(newline="") as file:
-        measured = next(csv.DictReader(file))
-    assert float(measured["Inferences/Second"]) > 0
+        return next(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_real_perf_analyzer_measures_a_model(server: Any, tmp_path: Path, mode: str) -> None:
+    line = measured(server, tmp_path / "report.csv", "add_sub", (*MODES[mode], "-b", "2"))
+    assert float(line["Inferences/Second"]) > 0
     # what it reads from the server's statistics: they moved while it measured
-    assert float(measured["Server Compute Infer"]) > 0
+    assert float(line["Server Compute Infer"]) > 0
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_the_real_perf_analyzer_measures_a_model_of_strings(server: Any, tmp_path: Path, protocol: str) -> None:
+    mode = ("-i", protocol, "--shape=IN:2,3", "--string-length=20", *CONCURRENCY)
+    line = measured(server, tmp_path / "report.csv", "identity_bytes", mode)
+    assert float(line["Inferences/Second"]) > 0
+
+
+def test_the_real_perf_analyzer_measures_a_decoupled_model(server: Any, tmp_path: Path) -> None:
+    data = tmp_path / "data.json"
+    data.write_text('{"data": [{"IN": [3]}]}')
+    mode = ("-i", "grpc", "--streaming", f"--input-data={data}", *CONCURRENCY)
+    line = measured(server, tmp_path / "report.csv", "repeat", mode)
+    assert float(line["Inferences/Second"]) > 0

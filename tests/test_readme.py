@@ -212,6 +212,8 @@ def test_a_python_model_written_from_readme_alone_answers_and_is_debugged(elsewh
     ports = "--http-port=8000 --grpc-port=8001 --metrics-port=8002"
     with elsewhere.serving(f".venv/bin/tritonpy serve --model-repository python_models {ports}"):
         assert json.loads(elsewhere.shell(ask))["outputs"][0]["data"] == ["desserts"]
+        event = elsewhere.shell(block("curl", "reverse/generate_stream"))
+        assert json.loads(event.removeprefix("data: "))["REVERSED"] == "desserts"
     (elsewhere.folder / "request.json").write_text(ask.partition(" -d '")[2].rstrip("'\n"), encoding="utf-8")
     assert "`tritonpy debug models/reverse`" in README
     printed = elsewhere.shell(".venv/bin/tritonpy debug python_models/reverse --request request.json")
@@ -239,3 +241,16 @@ def test_a_single_model_file_is_served(elsewhere: Checkout) -> None:
     with elsewhere.serving(f".venv/bin/tritonpy serve examples/models/add_sub/1/model.onnx {ports}"):
         index = json.loads(elsewhere.shell("curl -s -X POST localhost:8000/v2/repository/index"))
         assert [model["state"] for model in index] == ["READY"]
+
+
+def test_a_server_with_keys_made_as_readme_says_asks_for_them(elsewhere: Checkout) -> None:
+    elsewhere.shell(f"({block('tritonpy api-key new')}) 2> shown")
+    key = re.findall(r"tpy_\S+", (elsewhere.folder / "shown").read_text(encoding="utf-8"))[-1]
+    assert "api_keys: {file: keys.toml}" in block("jwks_url")
+    (elsewhere.folder / "keys.yaml").write_text("auth: {api_keys: {file: keys.toml}}\n", encoding="utf-8")
+    (elsewhere.folder / "models").mkdir(exist_ok=True)
+    ports = "--http-port=8000 --grpc-port=8001 --metrics-port=8002"
+    with elsewhere.serving(f".venv/bin/tritonpy serve --config keys.yaml --model-control-mode=explicit {ports}"):
+        ask = "curl -s -o /dev/null -w '%{http_code}' localhost:8000/v2"
+        assert elsewhere.shell(ask) == "401"
+        assert elsewhere.shell(f"{ask} -H 'X-API-Key: {key}'") == "200"

@@ -6,9 +6,10 @@ from tritonpy import errors
 from tritonpy.errors import Code, FailureReason, QueueFull, QueueTimeout, TritonError, error_of
 
 
-def test_the_codes_are_tritons_in_its_order() -> None:
+def test_the_codes_are_tritons_in_its_order_and_then_our_own() -> None:
     assert [code.name for code in Code] == [
         "UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED",
+        "UNAUTHENTICATED", "PERMISSION_DENIED",
     ]  # fmt: skip
 
 

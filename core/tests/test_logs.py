@@ -9,7 +9,15 @@ import threading
 import pytest
 
 from tritonpy import StartupError
-from tritonpy.logs import LogSettings, ServerLogHandler, configure_logging, log_uncaught_exceptions
+from tritonpy.logs import (
+    LogChanges,
+    LogSettings,
+    ServerLogHandler,
+    change_logging,
+    configure_logging,
+    log_settings,
+    log_uncaught_exceptions,
+)
 
 LOG = logging.getLogger("tritonpy.test")
 
@@ -182,3 +190,39 @@ def test_uncaught_exceptions_are_logged_once(lines, monkeypatch):
     assert in_thread["message"].startswith("uncaught exception in worker: ZeroDivisionError")
     assert in_thread["exception"].startswith("Traceback (most recent call last):")
     assert in_main["message"] == "uncaught exception: ValueError('odd')"
+
+
+def test_verbose_lines_begin_as_informations_do(lines):
+    configure_logging(LogSettings(verbose=2))
+    everything()
+    assert [line[0] for line in lines()] == ["I", "I", "I", "W", "E", "E"]
+
+
+def test_changes_are_followed_from_the_next_line_on(lines):
+    configure_logging(LogSettings())
+    change_logging(LogChanges(info=False, format="ISO8601"))
+    everything()
+    assert [line.split()[1] for line in lines()] == ["W", "E", "E"]
+    change_logging(LogChanges(info=True, verbose=1))
+    everything()
+    assert [line.split()[1] for line in lines()] == ["I", "I", "W", "E", "E"]
+    assert log_settings() == LogSettings(verbose=1, format="ISO8601")
+
+
+def test_changes_keep_the_file(tmp_path):
+    file = tmp_path / "log"
+    configure_logging(LogSettings(file=str(file)))
+    change_logging(LogChanges(verbose=1))
+    LOG.debug("a verbose line")
+    assert log_settings().file == str(file)
+    assert "a verbose line" in file.read_text()
+
+
+def test_in_a_program_with_its_own_handlers_the_level_follows_alone(caplog):
+    handlers = list(logging.getLogger().handlers)
+    change_logging(LogChanges(info=False, warning=False))
+    everything()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "CRITICAL"]
+    change_logging(LogChanges(info=True, warning=True))
+    assert log_settings() == LogSettings()
+    assert logging.getLogger().handlers == handlers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tritonpy.access.restriction import ApiCategory, Restriction, check_restrictions
 from tritonpy.api.authenticator import Authenticator, Principal, Verb
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run, Wait
@@ -14,6 +15,7 @@ from tritonpy.api.engine import (
     BatchStatistics,
     Duration,
     Engine,
+    GpuShare,
     InferStatistics,
     MemoryUsage,
     ModelGauges,
@@ -22,6 +24,7 @@ from tritonpy.api.engine import (
     ModelStatistics,
     ResponseStatistics,
     ServerMetadata,
+    SummarySnapshot,
     TensorMetadata,
 )
 from tritonpy.api.frontend import Frontend, FrontendContext
@@ -31,6 +34,9 @@ from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
 from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
+from tritonpy.api.trace_settings import TraceChanges, TraceSettings
+from tritonpy.api.trace_sink import TraceSink
+from tritonpy.api.tracer import Tracer
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.clock import now_ns
@@ -55,11 +61,13 @@ from tritonpy.errors import (
     Internal,
     InvalidArgument,
     NotFound,
+    PermissionDenied,
     PluginError,
     QueueFull,
     QueueTimeout,
     StartupError,
     TritonError,
+    Unauthenticated,
     Unavailable,
     Unsupported,
     error_of,
@@ -67,6 +75,8 @@ from tritonpy.errors import (
 from tritonpy.gather import gather, scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.incidents import incident
+from tritonpy.listening.tls_options import TlsOptions
+from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.model_log import ModelLog
 from tritonpy.runners.workers.spawned import SpawnedProcess
@@ -79,15 +89,23 @@ from tritonpy.types import (
     NO_PARAMETERS,
     Batch,
     CallbackSink,
+    CudaRegion,
     DataType,
     InferRequest,
     InferResponse,
     LoopSink,
     OutputSpec,
     ParameterValue,
+    RegionKind,
+    RegionSlice,
+    Room,
     SequenceInfo,
     Sink,
+    StreamSink,
+    SystemRegion,
     Tensor,
+    Trace,
+    TraceFamily,
     datatype_of,
     decode_strings,
     encode_strings,
@@ -95,9 +113,18 @@ from tritonpy.types import (
 )
 
 if TYPE_CHECKING:
+    from tritonpy.access.credentials import bearer_token, joined_headers
+    from tritonpy.access.forwarding import HeaderForwarding, compile_pattern
+    from tritonpy.access.gatekeeper import Gatekeeper
+    from tritonpy.access.refreshed import ChangedFile, Refreshed
+    from tritonpy.access.restriction import Restrictions
+    from tritonpy.access.rights import Rights
     from tritonpy.config.config_dict import config_to_dict
     from tritonpy.config.model_json import config_from_json
+    from tritonpy.listening.tls_files import TlsFiles
+    from tritonpy.listening.unix_socket import UnixSocket, unix_path
     from tritonpy.running import RunningServer, running_server
+    from tritonpy.tracing.texts import trace_changes, trace_texts
 
 __version__ = SERVER_VERSION
 
@@ -114,6 +141,7 @@ __all__ = [
     "AgentAction",
     "AgentModel",
     "AlreadyExists",
+    "ApiCategory",
     "Authenticator",
     "Backend",
     "Batch",
@@ -123,8 +151,10 @@ __all__ = [
     "Cache",
     "CallbackSink",
     "Cancelled",
+    "ChangedFile",
     "Code",
     "Command",
+    "CudaRegion",
     "CustomMetrics",
     "DataType",
     "DecoupledRefused",
@@ -135,6 +165,9 @@ __all__ = [
     "FamilySnapshot",
     "Frontend",
     "FrontendContext",
+    "Gatekeeper",
+    "GpuShare",
+    "HeaderForwarding",
     "HistogramSnapshot",
     "InferRequest",
     "InferResponse",
@@ -143,6 +176,8 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "Launcher",
+    "LogChanges",
+    "LogSettings",
     "LoopSink",
     "MemoryUsage",
     "Metric",
@@ -165,15 +200,23 @@ __all__ = [
     "OutputSpec",
     "ParameterValue",
     "Pending",
+    "PermissionDenied",
     "PluginError",
     "Principal",
     "QueueFull",
     "QueueTimeout",
     "RateLimiter",
+    "Refreshed",
+    "RegionKind",
+    "RegionSlice",
     "RepoAgent",
     "Repository",
     "RepositoryContext",
     "ResponseStatistics",
+    "Restriction",
+    "Restrictions",
+    "Rights",
+    "Room",
     "Run",
     "RunningServer",
     "Scheduler",
@@ -183,16 +226,32 @@ __all__ = [
     "Sink",
     "SpawnedProcess",
     "StartupError",
+    "StreamSink",
+    "SummarySnapshot",
+    "SystemRegion",
     "Tensor",
     "TensorMetadata",
+    "TlsFiles",
+    "TlsOptions",
+    "Trace",
+    "TraceChanges",
+    "TraceFamily",
+    "TraceSettings",
+    "TraceSink",
+    "Tracer",
     "TritonError",
+    "Unauthenticated",
     "Unavailable",
+    "UnixSocket",
     "Unsupported",
     "Verb",
     "Wait",
     "WorkerProcess",
     "__version__",
+    "bearer_token",
     "check_model_call",
+    "check_restrictions",
+    "compile_pattern",
     "config_from_json",
     "config_to_dict",
     "datatype_of",
@@ -202,21 +261,39 @@ __all__ = [
     "gather",
     "hookimpl",
     "incident",
+    "joined_headers",
     "now_ns",
     "parse_byte_size",
     "refused_model_call",
     "running_server",
     "scatter",
     "string_offsets",
+    "trace_changes",
+    "trace_texts",
+    "unix_path",
 ]
 
 
-# They need protobuf, or the whole server: a command that serves nothing should not wait for these.
+# They need protobuf, or the whole server, or belong to a feature that is off: who does not use them should not wait for these.
 _LATER = {
+    "ChangedFile": "tritonpy.access.refreshed",
+    "Gatekeeper": "tritonpy.access.gatekeeper",
+    "HeaderForwarding": "tritonpy.access.forwarding",
+    "Refreshed": "tritonpy.access.refreshed",
+    "Restrictions": "tritonpy.access.restriction",
+    "Rights": "tritonpy.access.rights",
     "RunningServer": "tritonpy.running",
+    "TlsFiles": "tritonpy.listening.tls_files",
+    "UnixSocket": "tritonpy.listening.unix_socket",
     "config_from_json": "tritonpy.config.model_json",
+    "bearer_token": "tritonpy.access.credentials",
+    "compile_pattern": "tritonpy.access.forwarding",
     "config_to_dict": "tritonpy.config.config_dict",
+    "joined_headers": "tritonpy.access.credentials",
     "running_server": "tritonpy.running",
+    "trace_changes": "tritonpy.tracing.texts",
+    "trace_texts": "tritonpy.tracing.texts",
+    "unix_path": "tritonpy.listening.unix_socket",
 }
 
 

@@ -1,6 +1,6 @@
 """Everything that goes wrong, as one tree.
 
-    TritonError                code UNKNOWN; the eight codes are Triton's
+    TritonError                code UNKNOWN; the first eight codes are Triton's
     ├── Internal               INTERNAL
     ├── NotFound               NOT_FOUND
     ├── InvalidArgument        INVALID_ARG
@@ -11,7 +11,9 @@
     ├── Unsupported            UNSUPPORTED
     │   └── DecoupledRefused   one answer was expected, the model gives 0..n
     ├── AlreadyExists          ALREADY_EXISTS
-    └── Cancelled              CANCELLED
+    ├── Cancelled              CANCELLED
+    ├── Unauthenticated        UNAUTHENTICATED
+    └── PermissionDenied       PERMISSION_DENIED
     StartupError               the server cannot be put together; never sent to a client
     └── PluginError            a plugin is missing, broken or in conflict with another
 
@@ -25,7 +27,7 @@ from typing import ClassVar
 
 
 class Code(enum.IntEnum):
-    """Triton's error codes, in the order of its C API."""
+    """Triton's error codes, in the order of its C API, and behind them those that only this server has."""
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -35,6 +37,8 @@ class Code(enum.IntEnum):
     UNSUPPORTED = 5
     ALREADY_EXISTS = 6
     CANCELLED = 7
+    UNAUTHENTICATED = 8
+    PERMISSION_DENIED = 9
 
 
 class FailureReason(enum.Enum):
@@ -122,9 +126,32 @@ class Cancelled(TritonError):
     reason = FailureReason.CANCELED
 
 
+class Unauthenticated(TritonError):
+    """The server does not know who calls."""
+
+    code = Code.UNAUTHENTICATED
+
+
+class PermissionDenied(TritonError):
+    """The server knows who calls, and that it may not."""
+
+    code = Code.PERMISSION_DENIED
+
+
 _BY_CODE: dict[Code, type[TritonError]] = {
     kind.code: kind
-    for kind in (TritonError, Internal, NotFound, InvalidArgument, Unavailable, Unsupported, AlreadyExists, Cancelled)
+    for kind in (
+        TritonError,
+        Internal,
+        NotFound,
+        InvalidArgument,
+        Unavailable,
+        Unsupported,
+        AlreadyExists,
+        Cancelled,
+        Unauthenticated,
+        PermissionDenied,
+    )
 }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tritonpy.api.repo_agent import RepoAgent
     from tritonpy.api.repository import Repository
     from tritonpy.api.scheduler import Scheduler
+    from tritonpy.api.trace_sink import TraceSink
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 PROJECT = "tritonpy"
@@ -69,6 +70,11 @@ def tritonpy_authenticators() -> Mapping[str, type[Authenticator] | str]:  # typ
 @hookspec
 def tritonpy_observers() -> Mapping[str, type[Observer] | str]:  # type: ignore[empty-body]
     """Observers by their key under `observers:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_trace_sinks() -> Mapping[str, type[TraceSink] | str]:  # type: ignore[empty-body]
+    """Trace modes by the name that `trace: mode:` of server.yaml gives."""
 
 
 @hookspec

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from tritonpy.errors import StartupError
 
 LOGGER = "tritonpy"
 FIELDS = ("model", "version", "instance", "request_id")
+LogFormat = Literal["default", "ISO8601", "json"]
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +35,7 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warning: Annotated[bool, msgspec.Meta(description="Log warnings.")] = True
     error: Annotated[bool, msgspec.Meta(description="Log errors.")] = True
     format: Annotated[
-        Literal["default", "ISO8601", "json"],
+        LogFormat,
         msgspec.Meta(description="Triton's two line formats, or one JSON object per line."),
     ] = "default"
     file: Annotated[str, msgspec.Meta(description="Append to this file instead of standard error.")] = ""
@@ -56,6 +58,21 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((level for on, level in switches if on), logging.CRITICAL + 1)
 
 
+class LogChanges(msgspec.Struct, frozen=True):
+    """New values of `LogSettings` that a running server takes; UNSET leaves what there is. The file stays where it is."""
+
+    verbose: int | UnsetType = UNSET
+    info: bool | UnsetType = UNSET
+    warning: bool | UnsetType = UNSET
+    error: bool | UnsetType = UNSET
+    format: LogFormat | UnsetType = UNSET
+
+    def applied_to(self, settings: LogSettings) -> LogSettings:
+        """Return the settings with these changes."""
+        named = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
+        return msgspec.structs.replace(settings, **named)
+
+
 class LineFormatter(logging.Formatter):
     """Triton's line: `I1121 09:35:00.123456 12345 file.py:12] "text"`, or with an ISO 8601 time in front. Times are UTC."""
 
@@ -65,7 +82,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a table or a traceback follows on lines of its own."""
-        time, letter = datetime.fromtimestamp(record.created, UTC), record.levelname[0].replace("C", "E")
+        time, letter = datetime.fromtimestamp(record.created, UTC), _letter(record.levelno)
         stamp = f"{time:%Y-%m-%dT%H:%M:%SZ} {letter}" if self._iso8601 else f"{letter}{time:%m%d %H:%M:%S.%f}"
         text = record.getMessage()
         request_id, model = getattr(record, "request_id", ""), getattr(record, "model", "")
@@ -77,6 +94,12 @@ class LineFormatter(logging.Formatter):
         line = f"{stamp} {record.process} {record.filename}:{record.lineno}] {json.dumps(text, ensure_ascii=False)}"
         table, error = getattr(record, "table", ""), _traceback(record)
         return "\n".join(part for part in (line, table, error) if part)
+
+
+def _letter(level: int) -> str:
+    if level >= logging.ERROR:
+        return "E"
+    return "W" if level >= logging.WARNING else "I"  # verbose lines too
 
 
 class JsonFormatter(logging.Formatter):
@@ -162,15 +185,37 @@ def _open(file: str) -> TextIO | None:
 
 def configure_logging(settings: LogSettings) -> ServerLogHandler:
     """Send the log lines of this process, those of libraries too, where `settings` says; call again to change it."""
-    root = logging.getLogger()
-    for handler in root.handlers:
-        if isinstance(handler, ServerLogHandler):
-            handler.configure(settings)
-            return handler
-    handler = ServerLogHandler()
+    handler = _installed()
+    if handler is None:
+        handler = ServerLogHandler()
+        logging.getLogger().addHandler(handler)
     handler.configure(settings)
-    root.addHandler(handler)
     return handler
+
+
+def log_settings() -> LogSettings:
+    """Return what this process logs; in a program with handlers of its own, what was last asked for."""
+    handler = _installed()
+    return _asked_for if handler is None else handler.settings
+
+
+def change_logging(changes: LogChanges) -> None:
+    """Follow `changes` from the next line on; in a program with handlers of its own the level alone."""
+    global _asked_for
+    settings = changes.applied_to(log_settings())
+    handler = _installed()
+    if handler is not None:
+        handler.configure(settings)
+    else:
+        _asked_for = settings
+        logging.getLogger(LOGGER).setLevel(settings.threshold())
+
+
+_asked_for = LogSettings()
+
+
+def _installed() -> ServerLogHandler | None:
+    return next((each for each in logging.getLogger().handlers if isinstance(each, ServerLogHandler)), None)
 
 
 def log_uncaught_exceptions() -> None:

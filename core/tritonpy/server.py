@@ -7,7 +7,7 @@ import logging
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from tritonpy.api.engine import ServerMetadata
@@ -37,6 +37,12 @@ from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.workers.neighbours import Neighbours
+from tritonpy.shared_memory import Regions
+from tritonpy.tracing.setup import make_tracing
+from tritonpy.tracing.tracing import Tracing
+
+if TYPE_CHECKING:
+    from tritonpy.access.gatekeeper import Gatekeeper
 
 log = logging.getLogger("tritonpy.server")
 
@@ -58,6 +64,7 @@ class Server:
         observers: Sequence[Observer],
         timer: Timer,
         rings: Rings,
+        gatekeeper: Gatekeeper | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -68,6 +75,7 @@ class Server:
         self._observers = observers
         self._timer = timer
         self._rings = rings
+        self._gatekeeper = gatekeeper
         self._polling = Polling(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
@@ -103,6 +111,8 @@ class Server:
         _tell(self.plugins.hook.tritonpy_server_started, engine=self.engine)
 
     async def _listen(self) -> None:
+        if self._gatekeeper is not None:
+            await asyncio.to_thread(self._gatekeeper.start)
         for name, frontend in self.frontends.items():
             await frontend.start(self.engine)
             self._started.append(frontend)
@@ -133,8 +143,11 @@ class Server:
         await asyncio.to_thread(self._repository.stop, 0)
         await asyncio.to_thread(self._timer.stop)
         self._repository.close()
+        await asyncio.to_thread(self.engine.close)
         for observer in self._observers:
             observer.close()
+        if self._gatekeeper is not None:
+            await asyncio.to_thread(self._gatekeeper.close)
         release_interpreter()
 
     @staticmethod
@@ -173,7 +186,10 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     control = config.control
     metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
     graph = CallGraph(table.config)
-    engine = LocalEngine(table, metrics, graph, metadata, control.mode == "explicit", config.strict_readiness)
+    shared_memory = Regions(config.allow_client_shm)
+    tracing = make_tracing(config.trace, plugins)
+    explicit = control.mode == "explicit"
+    engine = LocalEngine(table, metrics, graph, metadata, explicit, config.strict_readiness, shared_memory, tracing)
     observers = _observers(config, plugins)
     backends = Backends(plugins, config.backends, config.backend_defaults, BackendFolders(config.backend_directory))
     backends.check_options()
@@ -191,6 +207,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         gpus=visible_gpus(),
         auto_complete=not config.disable_auto_complete,
         config_name=config.model_config_name,
+        latencies=config.latencies,
     )
     repository = RepositoryManager(
         _repositories(config, plugins),
@@ -201,7 +218,9 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         control.retries,
     )
     engine.attach(repository)
-    return Server(config, plugins, engine, repository, _frontends(config, plugins), observers, timer, rings)
+    gatekeeper = _gatekeeper(config, plugins, metrics)
+    frontends = _frontends(config, plugins, gatekeeper, tracing)
+    return Server(config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper)
 
 
 def _events(plugins: PluginManager) -> ModelEvents:
@@ -222,12 +241,23 @@ def _tell(hook: Any, **event: Any) -> None:
         log.exception("a plugin failed in the hook %s", hook.name)
 
 
-def _frontends(config: ServerConfig, plugins: PluginManager) -> dict[str, Frontend]:
+def _gatekeeper(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Gatekeeper | None:
+    if not config.auth:
+        return None
+    from tritonpy.access.composing import make_gatekeeper
+
+    return make_gatekeeper(config, plugins, metrics)
+
+
+def _frontends(
+    config: ServerConfig, plugins: PluginManager, gatekeeper: Gatekeeper | None, tracer: Tracing
+) -> dict[str, Frontend]:
     frontends: dict[str, Frontend] = {}
     for name, raw in config.enabled_frontends(plugins.table("tritonpy_frontends")).items():
         kind = plugins.get("tritonpy_frontends", name, "frontend").load()
         options = decode_options(kind.Options, raw, f"frontends.{name}")
-        frontends[name] = kind(options, FrontendContext(config.host, logging.getLogger(f"tritonpy.{name}")))
+        context = FrontendContext(config.host, logging.getLogger(f"tritonpy.{name}"), gatekeeper, tracer)
+        frontends[name] = kind(options, context)
     return frontends
 
 

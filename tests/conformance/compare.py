@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.conformance import intended, repository
 from tests.conformance.comparing import differences
 from tests.conformance.exchange import Exchange, Topic
-from tests.conformance.interviewer import Interviewer
+from tests.conformance.interviewer import Interviewer, both_answers
 from tests.conformance.server import running, triton_command, tritonpy_command
 from tests.conformance.topics import TOPICS, full_name
 
@@ -36,12 +36,12 @@ def main() -> int:
     with _folder(options.keep) as folder, contextlib.ExitStack() as stack:
         models = repository.write(folder / "models")
         triton = stack.enter_context(
-            Interviewer(lambda: running(triton_command(), models, folder / "triton.log"), TRITON_RESTARTS)
+            Interviewer(lambda flags: running(triton_command(), models, folder / "triton.log", *flags), TRITON_RESTARTS)
         )
         if options.triton_only:
             return _record(triton, chosen, Path(options.triton_only))
         tritonpy = stack.enter_context(
-            Interviewer(lambda: running(tritonpy_command(), models, folder / "tritonpy.log"))
+            Interviewer(lambda flags: running(tritonpy_command(), models, folder / "tritonpy.log", *flags))
         )
         return compare(triton, tritonpy, chosen)
 
@@ -67,7 +67,7 @@ def compare(triton: Interviewer, tritonpy: Interviewer, chosen: list[tuple[Topic
     for topic, exchange in chosen:
         name = full_name(topic, exchange)
         try:
-            found = list(differences(triton.answers(topic, exchange), tritonpy.answers(topic, exchange)))
+            found = list(differences(*both_answers(triton, tritonpy, topic, exchange)))
             verdict = intended.judge(name, found, listed)
             words.append("NOT EQUAL" if not verdict.good else "as listed" if verdict.listed else "equal")
             details = str(verdict)

@@ -28,7 +28,9 @@ def triton(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
         )
     log = tmp_path_factory.mktemp("triton") / "log"
-    with Interviewer(lambda: running(triton_command(), served_models, log), TRITON_RESTARTS) as interviewer:
+    with Interviewer(
+        lambda flags: running(triton_command(), served_models, log, *flags), TRITON_RESTARTS
+    ) as interviewer:
         yield interviewer
 
 
@@ -36,5 +38,5 @@ def triton(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def tritonpy(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interviewer]:
     """Asks tritonpy."""
     log = tmp_path_factory.mktemp("tritonpy") / "log"
-    with Interviewer(lambda: running(tritonpy_command(), served_models, log)) as interviewer:
+    with Interviewer(lambda flags: running(tritonpy_command(), served_models, log, *flags)) as interviewer:
         yield interviewer

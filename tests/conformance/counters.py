@@ -15,7 +15,7 @@ from tests.conformance.server import Server
 
 SETTLE_S = 10.0
 METRICS = "nv_inference_"
-TIMES = ("_us_total", "_ms", "_bucket", "_sum")
+TIMES = ("_us_total", "_summary_us", "_ms", "_bucket", "_sum")
 
 
 def statistics(server: Server, model: str) -> dict[str, int]:
@@ -73,6 +73,18 @@ def samples(server: Server, prefix: str) -> list[tuple[str, float]]:
                 labels = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(sample.labels.items()))
                 found.append((f"{sample.name}{{{labels}}}", sample.value))
     return sorted(found)
+
+
+def shapes(server: Server, prefix: str, values: bool) -> dict[str, Any]:
+    """Return type and samples of the families whose name starts with `prefix`, and whether each has a help, in whatever words."""
+    return {
+        name: {
+            **family,
+            "help": bool(family["help"]),
+            "samples": family["samples"] if values else sorted(family["samples"]),
+        }
+        for name, family in families(server, prefix).items()
+    }
 
 
 def families(server: Server, prefix: str) -> dict[str, Any]:

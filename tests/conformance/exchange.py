@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from google.protobuf.message import Message
 
 PATIENCE_S = 60.0
+MEMORY_KEY = "conformance-00000"
+CONTROL_KEY = ("Control-Key", "open sesame")
+"""The header of the suite's own calls: a topic may restrict by it what they need too."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,26 @@ class Http:
 
 
 @dataclass(frozen=True)
+class Raw:
+    """Bytes for one HTTP connection, and the methods of the requests in them that are answered, in order."""
+
+    sent: bytes
+    methods: tuple[str, ...] = ("POST",)
+    patience: float = PATIENCE_S
+
+
+@dataclass(frozen=True)
 class Grpc:
-    """One unary gRPC call; `deadline` in seconds travels with it, the server learns of it."""
+    """One unary gRPC call; `deadline` in seconds travels with it, the server learns of it. `metadata` are its headers.
+
+    `compression` is that of its messages: "gzip" or "deflate".
+    """
 
     method: str
     message: Message
     deadline: float = PATIENCE_S
+    metadata: tuple[tuple[str, str], ...] = ()
+    compression: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,8 @@ class Stream:
     messages: tuple[Message, ...]
     cancel_after: int | None = None
     patience: float = PATIENCE_S
+    metadata: tuple[tuple[str, str], ...] = ()
+    compression: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +84,14 @@ class Metrics:
     """The samples of the metric families whose name starts with `prefix`."""
 
     prefix: str
+
+
+@dataclass(frozen=True)
+class Families:
+    """Type and samples with their labels, of every metric family whose name starts with `prefix`; the samples' values only if asked for."""
+
+    prefix: str
+    values: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +110,17 @@ class Listed:
     model: str
 
 
-Step = Http | Grpc | Stream | Together | Metrics | LogLines | Listed
+@dataclass(frozen=True)
+class WithMemory:
+    """Steps that have an object of shared memory at hand, called `MEMORY_KEY` in what is sent, of `byte_size` bytes that begin with
+    `content`; its bytes afterwards are part of the answer. The regions are unregistered in the end."""
+
+    content: bytes
+    steps: tuple[Http | Grpc | Stream, ...]
+    byte_size: int = 4096
+
+
+Step = Http | Raw | Grpc | Stream | Together | Metrics | Families | LogLines | Listed | WithMemory
 
 
 @dataclass(frozen=True)
@@ -98,11 +135,13 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Topic:
-    """Exchanges that need the same models; those are loaded for them and unloaded afterwards."""
+    """Exchanges that need the same models; those are loaded for them and unloaded afterwards. `flags` are what both servers are
+    started with besides; servers with other flags are ended for it."""
 
     name: str
     models: tuple[str, ...]
     exchanges: tuple[Exchange, ...]
+    flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [exchange.name for exchange in self.exchanges]
@@ -110,10 +149,12 @@ class Topic:
             raise ValueError(f"two exchanges of '{self.name}' have one name: {sorted(names)}")
 
 
-def topic(name: str, models: str, exchanges: Iterable[Exchange | Sequence[Exchange]]) -> Topic:
+def topic(
+    name: str, models: str, exchanges: Iterable[Exchange | Sequence[Exchange]], flags: tuple[str, ...] = ()
+) -> Topic:
     """Return the topic of exchanges and groups of them; `models` are names with spaces between them."""
     flat = [one for group in exchanges for one in ([group] if isinstance(group, Exchange) else group)]
-    return Topic(name, tuple(models.split()), tuple(flat))
+    return Topic(name, tuple(models.split()), tuple(flat), flags)
 
 
 def get(path: str, **options: Any) -> Http:
@@ -125,6 +166,11 @@ def post(path: str, body: Any = None, **options: Any) -> Http:
     """Return a POST request; what is not bytes is sent as JSON."""
     sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     return Http(path, sent, "POST", **options)
+
+
+def keyed(request: Http) -> Http:
+    """Return the request as one of the suite's own calls."""
+    return replace(request, headers=(*request.headers, CONTROL_KEY))
 
 
 def load(model: str, config: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None) -> Http:

@@ -7,25 +7,37 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from tests.conformance.exchange import Grpc, Stream
 from tests.conformance.http_answer import NO_ANSWER
 from tests.conformance.tensor_data import values
 from tritonpy_protos import grpc_service_pb2 as pb
-from tritonpy_protos.service import METHODS
+from tritonpy_protos.service import METHODS, Method
 
-BY_NAME = {method.name: method for method in METHODS}
+CHECK = Method("Check", "/grpc.health.v1.Health/Check", HealthCheckRequest, HealthCheckResponse, False, False)
+BY_NAME = {method.name: method for method in (*METHODS, CHECK)}
+COMPRESSIONS = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
 STREAM_PATH = BY_NAME["ModelStreamInfer"].path
 
 
 def ask(channel: grpc.Channel, call: Grpc) -> dict[str, Any]:
-    """Return code and message of the status, and what was answered."""
-    method = BY_NAME[call.method]
-    invoke = channel.unary_unary(method.path, response_deserializer=method.response.FromString)
+    """Return code and message of the status, and what was answered. A method that begins with a slash is the path of an unknown one."""
+    if call.method.startswith("/"):
+        invoke = channel.unary_unary(call.method, response_deserializer=Empty.FromString)
+    else:
+        method = BY_NAME[call.method]
+        invoke = channel.unary_unary(method.path, response_deserializer=method.response.FromString)
     try:
-        answer = invoke(call.message.SerializeToString(deterministic=True), timeout=call.deadline)
+        answer = invoke(
+            call.message.SerializeToString(deterministic=True),
+            timeout=call.deadline,
+            metadata=call.metadata,
+            compression=COMPRESSIONS[call.compression],
+        )
     except grpc.RpcError as error:
         return _status(error)
     return {"code": "OK", "answer": readable(answer)}
@@ -35,7 +47,12 @@ def ask_stream(channel: grpc.Channel, stream: Stream) -> dict[str, Any]:
     """Return the answers of each request in their order, by the request's id, and how the call ended."""
     invoke = channel.stream_stream(STREAM_PATH, response_deserializer=pb.ModelStreamInferResponse.FromString)
     enough = threading.Event()
-    call = invoke(_messages(stream, enough), timeout=stream.patience)
+    call = invoke(
+        _messages(stream, enough),
+        timeout=stream.patience,
+        metadata=stream.metadata,
+        compression=COMPRESSIONS[stream.compression],
+    )
     answers: dict[str, list[Any]] = {}
     end: dict[str, Any] = {"code": "OK"}
     count = 0

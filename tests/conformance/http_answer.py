@@ -6,12 +6,15 @@ import contextlib
 import http.client
 import json
 import socket
+import zlib
 from typing import Any
 
 from tests.conformance.exchange import Http
 from tests.conformance.tensor_data import values
 
-HEADERS = ("content-type", "inference-header-content-length", "content-encoding")
+HEADERS = (
+    "content-type", "inference-header-content-length", "content-encoding", "transfer-encoding", "endpoint-load-metrics",
+)  # fmt: skip
 NO_ANSWER = {"no answer": True}
 
 
@@ -33,12 +36,15 @@ def _ask(port: int, request: Http) -> dict[str, Any]:
         answer.begin()
         body = answer.read()
         headers = {name: value for name in HEADERS if (value := answer.getheader(name)) is not None}
-    found: dict[str, Any] = {"status": answer.status, "headers": headers, **_body(headers, body)}
+    found: dict[str, Any] = {"status": answer.status, "headers": headers, **read_body(headers, body)}
     headers.pop("inference-header-content-length", None)  # the length of a text that may be written in several ways
     return found
 
 
-def _body(headers: dict[str, str], body: bytes) -> dict[str, Any]:
+def read_body(headers: dict[str, str], body: bytes) -> dict[str, Any]:
+    """Return what a body says; it may be compressed."""
+    if headers.get("content-encoding") in {"gzip", "deflate"}:
+        body = zlib.decompress(body, 47)  # either of the two
     length = int(headers.get("inference-header-content-length", len(body)))
     if headers.get("content-type", "").startswith("text/event-stream"):
         return {"events": [_parsed(part) for part in body.split(b"\n\n") if part]}

@@ -17,13 +17,15 @@ LIST = Path(__file__).resolve().parent / "differences.toml"
 @dataclass(frozen=True)
 class Intended:
     """Places of exchanges that differ for a reason. `exchange` and `at` are patterns with `*`; `triton` and `tritonpy`, where
-    given, are regular expressions that the two values match as a whole."""
+    given, are regular expressions that the two values match as a whole. `added` is one for what tritonpy's text says besides: without
+    that the two texts are equal."""
 
     exchange: str
     at: str
     reason: str
     triton: str | None = None
     tritonpy: str | None = None
+    added: str | None = None
 
     def covers(self, exchange: str, difference: Difference) -> bool:
         """Return whether it speaks of this difference."""
@@ -32,6 +34,7 @@ class Intended:
             and fnmatchcase(difference.at, self.at)
             and _fits(self.triton, difference.triton)
             and _fits(self.tritonpy, difference.tritonpy)
+            and (self.added is None or re.sub(self.added, "", str(difference.tritonpy)) == str(difference.triton))
         )
 
     def concerns(self, exchange: str) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 from tests.conformance import counters, http_answer
-from tests.conformance.exchange import Exchange, Topic, load, unload
+from tests.conformance.exchange import Exchange, Topic, keyed, load, unload
 from tests.conformance.normal import normal
 from tests.conformance.server import Server
 from tests.conformance.steps import take
 
-Start = Callable[[], contextlib.AbstractContextManager[Server]]
+LOADS = 4
+"""How many models are loaded at a time: a load is mostly the start of a process."""
+Start = Callable[[tuple[str, ...]], contextlib.AbstractContextManager[Server]]
 
 
 class ServerDied(Exception):
@@ -20,16 +23,17 @@ class ServerDied(Exception):
 
 
 class Interviewer:
-    """Asks the server that `start` starts. A server that dies is started again and asked again, up to `restarts` times per exchange."""
+    """Asks the server that `start` starts with the flags of a topic. A server that dies is started again and asked again, up to
+    `restarts` times per exchange."""
 
     def __init__(self, start: Start, restarts: int = 0) -> None:
         self._start = start
         self._restarts = restarts
         self._running = contextlib.ExitStack()
         self._topic: Topic | None = None
+        self._flags: tuple[str, ...] | None = None
 
     def __enter__(self) -> Self:
-        self._server = self._running.enter_context(self._start())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,25 +53,35 @@ class Interviewer:
                     raise
             if self._server.alive():
                 return dict(normal(found))
-            self._restart()
+            self._stop()
         raise ServerDied(f"'{exchange.name}' ended it")
 
-    def _restart(self) -> None:
+    def _stop(self) -> None:
         self._running.close()
-        self._topic = None
-        self._server = self._running.enter_context(self._start())
+        self._topic = self._flags = None
+
+    def _run_with(self, flags: tuple[str, ...]) -> None:
+        if flags == self._flags:
+            return
+        self._stop()
+        self._server = self._running.enter_context(self._start(flags))
+        self._flags = flags
 
     def _prepare(self, topic: Topic) -> None:
         if topic is self._topic:
             return
+        self._run_with(topic.flags)
         for model in self._topic.models if self._topic else ():
-            http_answer.ask(self._server.ports["http"], unload(model))
+            http_answer.ask(self._server.ports["http"], keyed(unload(model)))
         self._topic = None
-        for model in topic.models:
-            answer = http_answer.ask(self._server.ports["http"], load(model))
-            if answer.get("status") != 200:
-                raise RuntimeError(f"'{model}' cannot be loaded: {answer}")
+        with ThreadPoolExecutor(LOADS) as pool:
+            list(pool.map(self._load, topic.models))
         self._topic = topic
+
+    def _load(self, model: str) -> None:
+        answer = http_answer.ask(self._server.ports["http"], keyed(load(model)))
+        if answer.get("status") != 200:
+            raise RuntimeError(f"'{model}' cannot be loaded: {answer}")
 
     def _ask(self, exchange: Exchange) -> dict[str, Any]:
         before = {model: counters.statistics(self._server, model) for model in exchange.counted}
@@ -78,3 +92,12 @@ class Interviewer:
         for model, requests in exchange.counted.items():
             found[f"counts of {model}"] = counters.growth(self._server, model, before[model], requests)
         return found
+
+
+def both_answers(
+    triton: Interviewer, tritonpy: Interviewer, topic: Topic, exchange: Exchange
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Ask two servers at the same time; return what each answers, raise what `answers` raises."""
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(one.answers, topic, exchange) for one in (triton, tritonpy)]
+        return asked[0].result(), asked[1].result()

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from tests.conformance import http_answer
-from tests.conformance.exchange import get
+from tests.conformance.exchange import get, keyed
 from tests.process_tree import end_tree
 
 TRITONSERVER = "TRITONPY_TRITONSERVER"
@@ -46,11 +46,11 @@ class Server:
 
     def ask(self, path: str) -> dict[str, Any]:
         """GET a path of the HTTP port."""
-        return http_answer.ask(self.ports["http"], get(path))
+        return http_answer.ask(self.ports["http"], keyed(get(path)))
 
     def alive(self) -> bool:
         """Return whether it runs and answers: a process that is stuck while it dies is as good as dead."""
-        live = get("/v2/health/live", patience=ALIVE_S)
+        live = keyed(get("/v2/health/live", patience=ALIVE_S))
         return self.process.poll() is None and http_answer.ask(self.ports["http"], live).get("status") == 200
 
     def wait_until_ready(self) -> None:
@@ -77,8 +77,8 @@ def triton_command() -> list[str]:
 
 
 def tritonpy_command() -> list[str]:
-    """Return how tritonpy is started."""
-    return [sys.executable, "-m", "tritonpy", "serve"]
+    """Return how tritonpy is started: with client shared memory, which the real one of this version always has."""
+    return [sys.executable, "-m", "tritonpy", "serve", "--allow-client-shm=true"]
 
 
 @contextlib.contextmanager

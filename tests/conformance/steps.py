@@ -9,7 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.conformance import counters, grpc_answer, http_answer
-from tests.conformance.exchange import Grpc, Http, Listed, LogLines, Metrics, Step, Stream, Together, post
+from tests.conformance.exchange import (
+    Families,
+    Grpc,
+    Http,
+    Listed,
+    LogLines,
+    Metrics,
+    Raw,
+    Step,
+    Stream,
+    Together,
+    WithMemory,
+    post,
+)
+from tests.conformance.memory_steps import take_with_memory
+from tests.conformance.raw_answer import ask_raw
 from tests.conformance.server import Server
 
 PAUSE_S = 0.02
@@ -21,6 +36,8 @@ def take(server: Server, step: Step, log_start: int) -> Any:
     match step:
         case Http():
             return http_answer.ask(server.ports["http"], step)
+        case Raw():
+            return ask_raw(server.ports["http"], step)
         case Grpc():
             return grpc_answer.ask(server.channel, step)
         case Stream():
@@ -30,6 +47,10 @@ def take(server: Server, step: Step, log_start: int) -> Any:
                 return list(pool.map(lambda one: take(server, one, log_start), step.steps))
         case Metrics():
             return counters.families(server, step.prefix)
+        case WithMemory():
+            return take_with_memory(server, step, lambda one: take(server, one, log_start))
+        case Families():
+            return counters.shapes(server, step.prefix, step.values)
         case LogLines():
             return _settled(lambda: _lines(server, step.marker, log_start), lambda lines: len(lines) >= step.count)
         case Listed():

@@ -83,8 +83,9 @@ def asking(monkeypatch, lives, restarts):
     monkeypatch.setattr(interviewer, "take", lambda server, step, start: "answer")
     lives, servers = iter(lives), []
 
-    def start():
+    def start(flags):
         servers.append(FakeServer(lives))
+        servers[-1].flags = flags
         return started(servers[-1])
 
     return Interviewer(start, restarts), servers
@@ -101,3 +102,13 @@ def test_a_server_that_dies_once_too_often_is_an_error(monkeypatch):
     asked, _ = asking(monkeypatch, [False, False], restarts=0)
     with asked, pytest.raises(ServerDied, match="same"):
         asked.answers(TOPIC, EXCHANGES[0])
+
+
+def test_a_topic_with_flags_has_a_server_of_its_own(monkeypatch):
+    asked, servers = asking(monkeypatch, [True, True, True], restarts=0)
+    other = topic("flagged", "", EXCHANGES, ("--log-verbose=1",))
+    with asked:
+        for one in (TOPIC, other, other):
+            asked.answers(one, EXCHANGES[0])
+        assert [server.ended for server in servers] == [True, False]
+    assert [server.flags for server in servers] == [(), ("--log-verbose=1",)]

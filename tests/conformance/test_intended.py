@@ -64,3 +64,9 @@ def test_the_list_is_read_and_an_entry_may_name_several_exchanges(tmp_path):
 def test_entries_without_a_reason_or_with_unknown_keys_are_refused(tmp_path, text, error):
     with pytest.raises(error):
         read(write(tmp_path, text))
+
+
+def test_what_a_text_says_besides_is_taken_out_before_it_is_compared():
+    placed = entry(at="0/error", added=r"in line \d+: ")
+    assert placed.covers("crashes/killed", Difference("0/error", "failed: no dims", "failed: in line 7: no dims"))
+    assert not placed.covers("crashes/killed", Difference("0/error", "failed: no dims", "failed: in line 7: no type"))

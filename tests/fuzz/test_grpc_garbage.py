@@ -11,16 +11,50 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 TIMEOUT_S = 30
-METHODS = (
-    "ModelInfer",
-    "ModelMetadata",
-    "ModelConfig",
-    "ModelStatistics",
-    "ModelReady",
-    "RepositoryIndex",
-    "RepositoryModelLoad",
-    "RepositoryModelUnload",
+METHODS = tuple(
+    method.name
+    for method in service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"].methods
+    if method.name != "ModelStreamInfer"
 )
+
+
+def whole_request() -> Any:
+    """Return a ModelInferRequest that nothing is wrong with."""
+    request = service_pb2.ModelInferRequest(model_name="add_sub", raw_input_contents=[bytes(64), bytes(64)])
+    for name in ("INPUT0", "INPUT1"):
+        request.inputs.add(name=name, datatype="INT32", shape=[1, 16])
+    return request
+
+
+def management() -> dict[str, Any]:
+    """Return a message for each call that is told something."""
+    load = service_pb2.RepositoryModelLoadRequest(model_name="nowhere")
+    load.parameters["config"].string_param = "{}"
+    load.parameters["file:1/model.onnx"].bytes_param = b"x"
+    trace = service_pb2.TraceSettingRequest(model_name="texts")
+    trace.settings["trace_rate"].value.append("7")
+    logs = service_pb2.LogSettingsRequest()
+    logs.settings["log_format"].string_param = "default"
+    return {
+        "RepositoryIndex": service_pb2.RepositoryIndexRequest(repository_name="some", ready=True),
+        "RepositoryModelLoad": load,
+        "RepositoryModelUnload": service_pb2.RepositoryModelUnloadRequest(model_name="nowhere"),
+        "ModelMetadata": service_pb2.ModelMetadataRequest(name="add_sub", version="1"),
+        "ModelConfig": service_pb2.ModelConfigRequest(name="add_sub", version="1"),
+        "ModelStatistics": service_pb2.ModelStatisticsRequest(name="add_sub", version="1"),
+        "SystemSharedMemoryRegister": service_pb2.SystemSharedMemoryRegisterRequest(
+            name="r", key="/../etc/passwd", byte_size=64
+        ),
+        "SystemSharedMemoryUnregister": service_pb2.SystemSharedMemoryUnregisterRequest(name="r"),
+        "CudaSharedMemoryRegister": service_pb2.CudaSharedMemoryRegisterRequest(
+            name="r", raw_handle=bytes(64), byte_size=64
+        ),
+        "TraceSetting": trace,
+        "LogSettings": logs,
+    }
+
+
+MANAGEMENT = management()
 
 
 def grpc_request(rng: random.Random) -> Any:
@@ -82,6 +116,47 @@ def test_bytes_that_are_no_message_are_answered_clearly(
             call(damaged(grpc_request(rng).SerializeToString()) + rng.randbytes(20), timeout=TIMEOUT_S)
         except grpc.RpcError as error:
             assert_clear_rpc_error(error)
+
+
+def test_damaged_messages_of_each_call_are_answered_clearly(channel: grpc.Channel, damaged: Any) -> None:
+    for method, message in MANAGEMENT.items():
+        call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}", bytes)
+        for _ in range(40):
+            try:
+                call(damaged(message.SerializeToString()), timeout=TIMEOUT_S)
+            except grpc.RpcError as error:
+                assert_clear_rpc_error(error)
+
+
+def test_a_message_that_is_cut_off_is_answered_clearly(channel: grpc.Channel) -> None:
+    whole = whole_request().SerializeToString()
+    call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer", bytes)
+    assert call(whole, timeout=TIMEOUT_S)
+    for size in range(len(whole)):
+        with pytest.raises(grpc.RpcError) as refusal:
+            call(whole[:size], timeout=TIMEOUT_S)
+        assert_clear_rpc_error(refusal.value)
+
+
+def test_a_stream_that_is_no_messages_ends(channel: grpc.Channel, rng: random.Random) -> None:
+    call = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer", bytes)
+    for _ in range(20):
+        sent = [whole_request().SerializeToString(), rng.randbytes(rng.randint(1, 200))]
+        try:
+            list(call(iter(sent), timeout=TIMEOUT_S))
+        except grpc.RpcError as error:
+            assert_clear_rpc_error(error)
+
+
+def test_metadata_that_makes_no_sense_is_passed_over(channel: grpc.Channel) -> None:
+    call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer", bytes)
+    for metadata in (
+        (("triton_grpc_error", "perhaps"),),
+        (("x" * 500, "y" * 2000),),
+        (("strange-bin", bytes(range(256))),),
+        tuple((f"many{number}", "x") for number in range(50)),
+    ):
+        assert call(whole_request().SerializeToString(), timeout=TIMEOUT_S, metadata=metadata)
 
 
 def test_a_stream_of_wrong_messages_answers_each(channel: grpc.Channel, rng: random.Random) -> None:

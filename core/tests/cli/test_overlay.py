@@ -6,6 +6,8 @@ from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags
 from tritonpy.cli.serve import FLAGS
 from tritonpy.config.positions import Position, Positions
 from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.server import decode_server_config
+from tritonpy.config.server.latency_settings import LatencySettings
 
 
 def merged(raw, origins=None, **given):
@@ -64,24 +66,41 @@ def test_settings_of_metrics_are_options_of_their_frontend():
     }
 
 
+def test_distributions_of_latencies_are_measured_by_the_server_itself():
+    settings = ["histogram_latencies=true", "summary_latencies=true", "summary_quantiles=0.5:0.05,0.9:0.01"]
+    result = merged({"frontends": {"metrics": False}}, metrics_config=settings)
+    assert result == {
+        "frontends": {"metrics": False},
+        "latencies": {"histograms": "true", "summaries": "true", "quantiles": "0.5:0.05,0.9:0.01"},
+    }
+    assert decode_server_config(result).latencies == LatencySettings(True, True, "0.5:0.05,0.9:0.01")
+
+
+def test_a_bad_setting_is_blamed_on_its_flag():
+    origins = Origins()
+    merged(None, origins, metrics_config=["summary_quantiles=half"])
+    located = origins.locate(ConfigProblem("latencies.quantiles", "wrong"))
+    assert located.path == "--metrics-config"
+
+
 def test_the_new_name_of_a_flag_wins_over_its_deprecated_one():
     result = merged(None, disable_auto_complete_config=["true"], strict_model_config=["false"])
     assert result == {"disable_auto_complete": True}
 
 
 def test_every_bad_flag_is_reported():
-    assert refusal(http_port=["abc"], allow_grpc=["maybe"], grpc_use_ssl=["true"]).splitlines() == [
+    assert refusal(http_port=["abc"], allow_grpc=["maybe"], model_namespacing=["true"]).splitlines() == [
+        "--model-namespacing is refused: give every model a name of its own.",
         'Bad option: "--http-port".',
         "Invalid option value. Got abc",
         'Bad option: "--allow-grpc".',
         "invalid value for bool option: maybe",
-        "--grpc-use-ssl is refused: encryption is not available yet; put a proxy in front that ends TLS.",
     ]
 
 
 def test_a_refused_flag_may_ask_for_nothing():
-    assert merged(None, grpc_use_ssl=["off"], trace_count=["-1"], grpc_server_cert=[""], rate_limit=["OFF"]) == {}
-    assert "--trace-config is refused" in refusal(trace_config=["level=TIMESTAMPS"])
+    assert merged(None, model_namespacing=["off"], rate_limit=["OFF"]) == {}
+    assert "--rate-limit is refused" in refusal(rate_limit=["execution_count"])
 
 
 def test_a_flag_without_effect_is_noted_and_sets_nothing():

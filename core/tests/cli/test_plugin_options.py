@@ -103,6 +103,8 @@ def test_ports_collide_on_one_address_only_and_free_ports_never():
     assert len(port_collisions([one, one, one])) == 3
     assert port_collisions([one, Listener("GRPC", "127.0.0.2", 80), Listener("metrics", "127.0.0.1", 81)]) == []
     assert port_collisions([Listener("HTTP", "h", 0), Listener("GRPC", "h", 0)]) == []
+    socket = [Listener("HTTP", "unix:/a", 80), Listener("GRPC", "unix:/a", 81), Listener("metrics", "unix:/b", 81)]
+    assert len(port_collisions(socket)) == 1
 
 
 def test_options_are_described_with_type_default_and_meaning(manager):
@@ -139,3 +141,9 @@ def test_options_of_a_python_based_backend_are_those_of_the_python_backend(manag
         check(manager, **raw)
     check(manager, **raw | {"backends": {"mine": {"key": "secret"}}})
     check(manager, **raw | {"backends": {"mine": {"max_size": 3}, "python": {"key": "secret"}}})
+
+
+def test_authenticators_are_options_of_plugins_too() -> None:
+    config = decode_server_config({"auth": {"nobody": {}}, "frontends": {"http": False, "grpc": False, "metrics": False}})
+    with pytest.raises(InvalidServerConfig, match=r"auth\.nobody: no plugin provides authenticator 'nobody'"):
+        check_plugin_options(config, make_plugin_manager(discover=False))

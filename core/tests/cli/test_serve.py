@@ -65,6 +65,7 @@ def test_metrics_listen_where_http_does_as_in_triton(manager):
     [
         {"http_address": "0.0.0.0", "metrics_address": "127.0.0.1"},
         {"http_address": "0.0.0.0", "allow_metrics": "false"},
+        {"http_address": "unix:/run/http.sock"},
         {},
     ],
 )

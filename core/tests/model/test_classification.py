@@ -29,7 +29,7 @@ def naive(row: list[Any], count: int, labels: list[str]) -> list[bytes]:
         left.remove(best)
         index, value = best
         text = f"{value:f}:{index}" if isinstance(value, float) else f"{value}:{index}"
-        found.append((text + (f":{labels[index]}" if index < len(labels) else "")).encode())
+        found.append((text + (f":{labels[index]}" if index < len(labels) and labels[index] else "")).encode())
     return found
 
 
@@ -72,3 +72,8 @@ def test_an_enormous_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_batch_of_nothing_has_no_classes() -> None:
     assert classify(Tensor.from_numpy("OUT", np.zeros((2, 0), np.float32)), 3, (), batched=True).shape == (2, 0)
+
+
+def test_an_empty_label_is_none() -> None:
+    scores = Tensor.from_numpy("OUT", np.array([3, 2, 1], np.int32))
+    assert classify(scores, 3, ["first", "", "third"], batched=False).strings() == [b"3:0:first", b"2:1", b"1:2:third"]

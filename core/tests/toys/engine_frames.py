@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from tritonpy.types import OutputSpec, ParameterValue, SequenceInfo
@@ -38,7 +40,7 @@ class Ask(msgspec.Struct, tag=True):
 
     id: int
     method: str
-    arguments: list[str | int | bool | dict[str, bytes] | None]
+    arguments: list[Any]
 
 
 class Answer(msgspec.Struct, tag=True):

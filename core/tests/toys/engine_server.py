@@ -11,11 +11,15 @@ from typing import Any, Self
 import msgspec
 
 from tritonpy.api.engine import Engine
+from tritonpy.api.trace_settings import TraceChanges
 from tritonpy.errors import TritonError
+from tritonpy.logs import LogChanges
 from tritonpy.types import CallbackSink, InferRequest, InferResponse
 
 from .engine_frames import Answer, Ask, Cancel, Infer, ToEngine, Told
 from .frames import Channel, error_to_wire, from_wire, to_wire
+
+_CHANGES: dict[str, Any] = {"change_trace_settings": TraceChanges, "change_log_settings": LogChanges}
 
 
 class EngineServer:
@@ -82,8 +86,11 @@ class EngineServer:
     def _tell(self, frame: Ask) -> None:
         result: Any = None
         error = None
+        arguments = list(frame.arguments)
+        if frame.method in _CHANGES:
+            arguments[0] = msgspec.convert(arguments[0], _CHANGES[frame.method])
         try:
-            result = getattr(self._engine, frame.method)(*frame.arguments)
+            result = getattr(self._engine, frame.method)(*arguments)
         except TritonError as raised:
             error = error_to_wire(raised)
         if frame.method == "model_config" and error is None:

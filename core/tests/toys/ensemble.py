@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from weakref import WeakKeyDictionary
 
-from tritonpy.api.scheduler import Scheduler
+from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.errors import Cancelled, TritonError
 from tritonpy.types import CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_protos.model_config_pb2 import ModelEnsembling
@@ -15,15 +16,19 @@ class EnsembleScheduler(Scheduler):
 
     uses_instances = False
 
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self._flows: WeakKeyDictionary[InferRequest, _Flow] = WeakKeyDictionary()
+
     def enqueue(self, request: InferRequest) -> None:
-        request.trace = flow = _Flow(self, request)
+        flow = self._flows[request] = _Flow(self, request)
         flow.advance(request.inputs)
         if request.cancelled:  # before there was a flow to cancel
             flow.cancel()
 
     def cancel(self, request: InferRequest) -> None:
-        if request.trace is not None:
-            request.trace.cancel()
+        if request in self._flows:
+            self._flows[request].cancel()
 
 
 class _Flow:

@@ -230,12 +230,16 @@ class Stubborn(Backend):
 
 
 class Considerate(Backend):
-    """OUT says whether the stream of the request has room for more."""
+    """Decoupled: OUT = 0, 1, … IN-1, each when the client has room for it; ends early for a client that gave up."""
 
     def execute(self, batch: Batch) -> None:
         for request in batch.requests:
-            out = Tensor.from_numpy("OUT", np.array([request.sink.ready(request)], np.int32))
-            request.respond(InferResponse([out], self.model.name, 1, request.id))
+            for number in range(int(request.inputs["IN"].numpy()[0])):
+                if not request.wait_for_room():
+                    break
+                out = Tensor.from_numpy("OUT", np.array([number], np.int32))
+                request.respond(InferResponse([out], self.model.name, 1, request.id, final=False))
+            request.respond(InferResponse((), self.model.name, 1, request.id, empty=True))
 
 
 class Forking(Backend):

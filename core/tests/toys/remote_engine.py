@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
+from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import FamilySnapshot
 from tritonpy.errors import Unavailable
-from tritonpy.types import InferRequest, InferResponse
+from tritonpy.logs import LogChanges, LogSettings
+from tritonpy.types import CudaRegion, InferRequest, InferResponse, RegionKind, SystemRegion
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 from .engine_frames import Answer, Ask, Cancel, FromEngine, Infer, Told
@@ -91,6 +93,33 @@ class RemoteEngine(Engine):
 
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         self._ask(None, "unload_model", name, unload_dependents)
+
+    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
+        return self._ask(list[SystemRegion] if kind == "system" else list[CudaRegion], "regions", kind, name)
+
+    def check_region(self, kind: RegionKind, name: str) -> None:
+        self._ask(None, "check_region", kind, name)
+
+    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        self._ask(None, "register_system_region", name, key, offset, byte_size)
+
+    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+        self._ask(None, "register_cuda_region", name, handle, device_id, byte_size)
+
+    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
+        self._ask(None, "unregister_regions", kind, name)
+
+    def trace_settings(self, model_name: str = "") -> TraceSettings:
+        return self._ask(TraceSettings, "trace_settings", model_name)
+
+    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
+        self._ask(None, "change_trace_settings", changes, model_name)
+
+    def log_settings(self) -> LogSettings:
+        return self._ask(LogSettings, "log_settings")
+
+    def change_log_settings(self, changes: LogChanges) -> None:
+        self._ask(None, "change_log_settings", changes)
 
     def _ask(self, kind: Any, method: str, *arguments: Any) -> Any:
         number = next(self._numbers)

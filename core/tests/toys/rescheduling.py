@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from weakref import WeakKeyDictionary
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.direct import DirectScheduler
@@ -13,13 +14,17 @@ from tritonpy.types import Batch, InferRequest
 class ThreeTurns(Backend):
     """Answers a request at its third execution: OUT = IN + the number of executions."""
 
+    def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+        super().__init__(model, instance)
+        self._turns: WeakKeyDictionary[InferRequest, int] = WeakKeyDictionary()
+
     def execute(self, batch: Batch) -> None:
         (request,) = batch.requests
-        request.trace = (request.trace or 0) + 1
-        if request.trace < 3:
+        turn = self._turns[request] = self._turns.get(request, 0) + 1
+        if turn < 3:
             request.reschedule()
         else:
-            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + request.trace}))
+            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + turn}))
 
 
 class CountedTurns(Backend):

@@ -22,14 +22,17 @@ class Verb(enum.Enum):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who calls; `name` appears in logs, `rights` are the authenticator's own."""
+    """Who calls; `name` appears in logs and must be no secret, `rights` are the authenticator's own."""
 
     name: str
     rights: object = None
 
 
 class Authenticator(ABC):
-    """Turns the headers of a request into a principal. Called once per request, on the event loop: it must not block."""
+    """Turns the headers of a request into a principal. Called once per request, on the event loop: it must not block.
+
+    What it reads while the server runs (a file, a key set) it reads in a thread of its own, between `start` and `close`: `tritonpy.Refreshed`.
+    """
 
     Options: ClassVar[type[Options]] = NoOptions
 
@@ -38,8 +41,17 @@ class Authenticator(ABC):
 
     @abstractmethod
     def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
-        """Return who calls, None for unknown credentials; header names are in lower case."""
+        """Return who calls, None for missing and unknown credentials; header names are in lower case.
+
+        A header that was sent twice is one text with a comma in it. Compare secrets with `hmac.compare_digest`.
+        """
 
     def allows(self, principal: Principal, verb: Verb, model: str) -> bool:
         """Say whether `principal` may do `verb` to `model` (empty: the server). The default allows everything."""
         return True
+
+    def start(self) -> None:
+        """Begin what is done beside requests (optional); called once, off the event loop, before any frontend listens."""
+
+    def close(self) -> None:
+        """End it (optional); may come without `start`."""

@@ -91,6 +91,9 @@ class Backend(ABC):
     instances run at the same time. The class methods run while the model loads, on the loading thread.
     Errors: an exception from `__init__` fails the load with its text; one from `infer` or `execute` answers the requests of that
     batch (and of those that `take_more` gave) that are still unanswered with its text. Raise a `TritonError` to choose the code.
+    Streams: a decoupled backend calls `request.wait_for_room()` before each answer that is not the final one, and stops when that is False:
+    so it goes no faster than the client, and ends with it. Who must not block looks at `request.sink.ready(request)` and is called back by
+    `request.sink.when_ready(request, callback)`. Any backend may look at `request.cancelled` and end early: its instance is free sooner.
     """
 
     Options: ClassVar[type[Options]] = NoOptions

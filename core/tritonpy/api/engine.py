@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tritonpy.custom_metrics.snapshot import FamilySnapshot
-from tritonpy.types import InferRequest
+from tritonpy.api.trace_settings import TraceChanges, TraceSettings
+from tritonpy.custom_metrics.snapshot import FamilySnapshot, HistogramSnapshot
+from tritonpy.logs import LogChanges, LogSettings
+from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -103,14 +105,37 @@ class ModelStatistics(msgspec.Struct):
     memory_usage: list[MemoryUsage]
 
 
+class SummarySnapshot(msgspec.Struct, frozen=True):
+    """What a summary saw: how many observations, their sum, and recent (quantile, value) pairs; None is a quantile of nothing."""
+
+    count: int
+    sum: int
+    quantiles: list[tuple[float, float | None]]
+
+
+class GpuShare(msgspec.Struct):
+    """The part of a model version's counts that its instances on one GPU have; `gpu` counts the visible GPUs from 0, None is the part of no GPU."""
+
+    gpu: int | None
+    statistics: ModelStatistics
+    failures: dict[str, int]
+
+
 class ModelGauges(msgspec.Struct):
-    """What the metrics need beside the statistics: failures by reason, requests waiting, seconds to load, metric tags."""
+    """What the metrics need beside the statistics: failures by reason, requests waiting, seconds to load, metric tags.
+
+    `first_response` is in ms; `summaries` are in µs, by part of a request's time: request, queue, compute_input, compute_infer, compute_output.
+    Both are there where the server was told to measure them. `shares` part the statistics of a model with instances on GPUs.
+    """
 
     failures: dict[str, int]
     pending: int
     load_seconds: float
     late_answers: int
     tags: dict[str, str]
+    first_response: HistogramSnapshot | None = None
+    summaries: dict[str, SummarySnapshot] = {}
+    shares: list[GpuShare] = []
 
 
 class ModelIndex(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -136,6 +161,7 @@ class Engine(ABC):
         """Hand over a request. On return the model owns it and answers to its sink; if this raises, the caller still owns it.
 
         From within the server's event loop the model begins at the end of the loop's turn: do not block the loop on the answer.
+        A request that uses regions holds them until its final answer.
         """
 
     @abstractmethod
@@ -188,3 +214,39 @@ class Engine(ABC):
     @abstractmethod
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         """Start to unload; returns at once, requests in flight finish."""
+
+    @abstractmethod
+    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
+        """Return one registered region of shared memory, or with no name all of that kind in the order of their names."""
+
+    @abstractmethod
+    def check_region(self, kind: RegionKind, name: str) -> None:
+        """Raise what registering `name` is refused with whatever memory it is for: not allowed, no name."""
+
+    @abstractmethod
+    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        """Let requests use `byte_size` bytes from `offset` of the POSIX shared-memory object `key`."""
+
+    @abstractmethod
+    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+        """Let requests use `byte_size` bytes of the GPU memory with the IPC handle `handle`; may take as long as CUDA does to start."""
+
+    @abstractmethod
+    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
+        """Forget a region, or with no name all of that kind; requests in flight that use it keep it until they are answered."""
+
+    @abstractmethod
+    def trace_settings(self, model_name: str = "") -> TraceSettings:
+        """Return what applies to a model, or with no name to those without settings of their own; asks the model whether it serves: not on an event loop."""
+
+    @abstractmethod
+    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
+        """Follow new trace settings from the next request on; asks the model whether it serves: not on an event loop."""
+
+    @abstractmethod
+    def log_settings(self) -> LogSettings:
+        """Return what this process logs and how."""
+
+    @abstractmethod
+    def change_log_settings(self, changes: LogChanges) -> None:
+        """Log otherwise from the next line on, in this process and in those of models."""

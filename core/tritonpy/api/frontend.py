@@ -5,21 +5,28 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
+from tritonpy.api.tracer import Tracer
 
 if TYPE_CHECKING:
+    from tritonpy.access.gatekeeper import Gatekeeper
     from tritonpy.api.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
 class FrontendContext:
-    """`host` is the server-wide bind address, used where the frontend's own options give none."""
+    """`host` is the server-wide bind address, used where the frontend's own options give none.
+
+    With a `gatekeeper` the frontend asks it to admit every call before it does anything for it, or even says whether a model is there.
+    """
 
     host: str
     log: logging.Logger
+    gatekeeper: Gatekeeper | None = None
+    tracer: Tracer = field(default_factory=Tracer)
 
 
 class Frontend(ABC):

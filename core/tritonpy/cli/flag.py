@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tritonpy.config.server.decode import BOOLEANS
@@ -26,7 +26,8 @@ class Flag:
     """`--name`. `path` is the key of server.yaml that it sets, `note` says why it has no effect or what to do instead.
 
     A refused flag is accepted with its `default`, which asks for nothing. `repeated`: each use adds to a list.
-    `keyed`: the text is `[name,]setting=value` and the setting goes below `path`. `bare`: it takes no value.
+    `keyed`: the text is `[name,]setting=value` and the setting goes below `path`, or to the path that `elsewhere` has for it;
+    one of `lists` is a list to which each use adds. `bare`: it takes no value.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Flag:
     default: str = ""
     repeated: bool = False
     keyed: bool = False
+    elsewhere: Mapping[str, str] = field(default_factory=dict, compare=False)
+    lists: frozenset[str] = frozenset()
     bare: bool = False
     metavar: str = "VALUE"
 

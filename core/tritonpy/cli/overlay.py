@@ -65,6 +65,12 @@ class Origins:
 
     positions: Positions = field(default_factory=Positions)
     flags: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
+
+    def extended(self, path: str, text: str) -> list[str]:
+        """Return what flags added to the list at `path` so far, `text` last."""
+        self.lists[path] = [*self.lists.get(path, []), text]
+        return self.lists[path]
 
     def locate(self, problem: ConfigProblem) -> ConfigProblem:
         """Return `problem` with the flag instead of the key, or with line and column."""
@@ -103,10 +109,13 @@ def overlay(raw: object, given: GivenFlags, origins: Origins) -> object:
 
 def _set_keyed(merged: dict[str, Any], flag: Flag, value: tuple[str, str, str], origins: Origins) -> None:
     name, key, text = value
-    path = f"{flag.path}.{name}.{key}" if name else f"{flag.path}.{key}"
+    path = f"{flag.path}.{name}.{key}" if name else flag.elsewhere.get(key, f"{flag.path}.{key}")
     if flag.path == "backends" and not name:
         path = f"backend_defaults.{key}"
-    _set(merged, path, text, flag, origins)
+    if key in flag.lists:
+        _set(merged, path, origins.extended(path, text), flag, origins)
+    else:
+        _set(merged, path, text, flag, origins)
 
 
 def _set(merged: dict[str, Any], path: str, value: Any, flag: Flag, origins: Origins) -> None:

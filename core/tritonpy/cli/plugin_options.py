@@ -13,6 +13,7 @@ from tritonpy.config.known_backends import package_of
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_options
 from tritonpy.config.server.expectation import description, expectation
+from tritonpy.config.server.trace_config import DEFAULT_MODE
 from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.backends import Backends
@@ -23,8 +24,10 @@ SECTIONS = {
     "frontends": ("tritonpy_frontends", "frontend"),
     "observers": ("tritonpy_observers", "observer"),
     "backends": ("tritonpy_backends", "backend"),
+    "auth": ("tritonpy_authenticators", "authenticator"),
     "repo_agents": ("tritonpy_repo_agents", "repository agent"),
     "repository_options": ("tritonpy_repositories", "repository scheme"),
+    "trace.modes": ("tritonpy_trace_sinks", "trace mode"),
 }
 """Sections of server.yaml whose keys are names that plugins registered: the hook, and what is looked for in words."""
 
@@ -72,6 +75,9 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
 def _named(config: ServerConfig, section: str, manager: PluginManager) -> Mapping[str, Any]:
     if section == "frontends":
         return config.enabled_frontends(manager.table("tritonpy_frontends"))
+    if section == "trace.modes":  # the others are not used
+        mode, modes = config.trace.mode, config.trace.modes
+        return {mode: modes.get(mode, {})} if mode in modes or mode != DEFAULT_MODE else {}
     named: Mapping[str, Any] = getattr(config, section)
     if section == "backends":  # options may be kept for one of Triton's backends that no model here needs
         installed = manager.table("tritonpy_backends")
@@ -85,7 +91,7 @@ def port_collisions(listeners: Iterable[Listener]) -> list[str]:
         f"The server cannot listen to {one.label} requests and {other.label} requests "
         f"at the same address and port {one.host}:{one.port}"
         for one, other in combinations(listeners, 2)
-        if one.port == other.port != 0 and one.host == other.host
+        if one.host == other.host and (one.port == other.port != 0 or one.host.startswith("unix:"))
     ]
 
 

@@ -114,6 +114,8 @@ def metrics_follow_http(config: ServerConfig, given: GivenFlags, manager: Plugin
     metrics, http = frontends.get("metrics"), frontends.get("http", {})
     if "http-address" not in names or "metrics-address" in names or metrics is None or "host" in metrics:
         return config
+    if str(http.get("host", "")).startswith("unix:"):  # a socket is one frontend's
+        return config
     changed = {**config.frontends, "metrics": {**metrics, "host": http.get("host", "")}}
     return msgspec.structs.replace(config, frontends=changed)
 

@@ -15,11 +15,11 @@ from tritonpy.cli.flag import (
     not_negative,
     number,
     plain,
-    positive,
     repository,
     setting,
-    within,
 )
+from tritonpy.cli.protocol_flags import GRPC, HTTP
+from tritonpy.cli.trace_flag import trace_level, trace_setting
 
 
 def _none(name: str, group: str, parse: Parse, text: str, note: str) -> Flag:
@@ -32,12 +32,7 @@ def _no(
     return Flag(name, group, parse, text, Status.REFUSED, note=note, default=default, repeated=repeated)
 
 
-_LOOP = "one event loop serves every connection"
 _GPU_MEMORY = "the frameworks manage the memory of their GPUs"
-_TLS = "encryption is not available yet; put a proxy in front that ends TLS"
-_KEEPALIVE = "settings of connections are not available yet, those of grpcio apply"
-_RESTRICTED = "restricting single APIs is not available yet; bind to 127.0.0.1 or put a proxy in front"
-_FORWARD = "forwarding headers to models is not available yet"
 _TRACE = "tracing is not available yet"
 _SAGEMAKER = "the SageMaker endpoint is not available yet; use HTTP or gRPC"
 _VERTEX = "the Vertex AI endpoint is not available yet; use HTTP or gRPC"
@@ -124,79 +119,6 @@ REPOSITORY = (
     _none("enable-peer-access", _G, boolean, "Let GPUs reach each other's memory.", _GPU_MEMORY),
 )
 
-_G = "HTTP"
-HTTP = (
-    Flag("allow-http", _G, boolean, "Serve HTTP.", path="frontends.http"),
-    Flag("http-address", _G, plain, "Address to bind to.", path="frontends.http.host"),
-    Flag("http-port", _G, integer, "Port, 8000 if not given.", path="frontends.http.port"),
-    Flag("reuse-http-port", _G, boolean, "Share the port with other servers.", path="frontends.http.reuse_port"),
-    _no("http-header-forward-pattern", _G, plain, "Headers that become request parameters.", _FORWARD),
-    _none("http-thread-count", _G, integer, "Threads for HTTP.", _LOOP),
-    Flag(
-        "http-max-input-size",
-        _G,
-        positive("http-max-input-size"),
-        "Largest request body in bytes, before and after decompression.",
-        path="frontends.http.max_input_size",
-    ),
-    _no("http-restricted-api", _G, plain, "APIs that need a secret header.", _RESTRICTED, repeated=True),
-)
-
-_G = "GRPC"
-GRPC = (
-    Flag("allow-grpc", _G, boolean, "Serve gRPC.", path="frontends.grpc"),
-    Flag("grpc-address", _G, plain, "Address to bind to.", path="frontends.grpc.host"),
-    Flag("grpc-port", _G, integer, "Port, 8001 if not given.", path="frontends.grpc.port"),
-    Flag("reuse-grpc-port", _G, boolean, "Share the port with other servers.", path="frontends.grpc.reuse_port"),
-    _no("grpc-header-forward-pattern", _G, plain, "Headers that become request parameters.", _FORWARD),
-    _none(
-        "grpc-infer-thread-count", _G, within("grpc_infer_thread_count", 2, 128), "Threads for gRPC inference.", _LOOP
-    ),
-    _none(
-        "grpc-infer-allocation-pool-size",
-        _G,
-        integer,
-        "Request objects kept for reuse.",
-        "Python's allocator does this",
-    ),
-    Flag(
-        "grpc-max-response-pool-size",
-        _G,
-        positive("grpc-max-response-pool-size"),
-        "Answers of one stream that may wait for a slow client.",
-        path="frontends.grpc.max_response_pool_size",
-    ),
-    _no("grpc-use-ssl", _G, boolean, "Encrypt gRPC.", _TLS, default="false"),
-    _no("grpc-use-ssl-mutual", _G, boolean, "Encrypt gRPC and ask clients for a certificate.", _TLS, default="false"),
-    _no("grpc-server-cert", _G, plain, "Certificate file.", _TLS),
-    _no("grpc-server-key", _G, plain, "Key file.", _TLS),
-    _no("grpc-root-cert", _G, plain, "File of trusted certificates.", _TLS),
-    _no(
-        "grpc-infer-response-compression-level",
-        _G,
-        choice("grpc_infer_response_compression_level", "none", "low", "medium", "high"),
-        "Compression of answers.",
-        "compressing answers is not available yet over gRPC; HTTP has it",
-        default="none",
-    ),
-    _no("grpc-keepalive-time", _G, integer, "Milliseconds between pings.", _KEEPALIVE, default="7200000"),
-    _no("grpc-keepalive-timeout", _G, integer, "Milliseconds to wait for an answer.", _KEEPALIVE, default="20000"),
-    _no("grpc-keepalive-permit-without-calls", _G, boolean, "Ping without calls.", _KEEPALIVE, default="false"),
-    _no("grpc-http2-max-pings-without-data", _G, integer, "Pings while no data is sent.", _KEEPALIVE, default="2"),
-    _no(
-        "grpc-http2-min-recv-ping-interval-without-data",
-        _G,
-        integer,
-        "Milliseconds expected between a client's pings.",
-        _KEEPALIVE,
-        default="300000",
-    ),
-    _no("grpc-http2-max-ping-strikes", _G, integer, "Bad pings before the connection ends.", _KEEPALIVE, default="2"),
-    _no("grpc-max-connection-age", _G, integer, "Milliseconds a connection may live.", _KEEPALIVE),
-    _no("grpc-max-connection-age-grace", _G, integer, "Milliseconds for its last calls.", _KEEPALIVE),
-    _no("grpc-restricted-protocol", _G, plain, "Protocols that need a secret header.", _RESTRICTED, repeated=True),
-)
-
 _G = "Sagemaker"
 SAGEMAKER = (
     _no("allow-sagemaker", _G, boolean, "Serve SageMaker.", _SAGEMAKER, default="false"),
@@ -216,7 +138,7 @@ VERTEX = (
 _G = "Metrics"
 METRICS = (
     Flag("allow-metrics", _G, boolean, "Serve metrics.", path="frontends.metrics"),
-    _none("allow-gpu-metrics", _G, boolean, "Metrics of GPUs.", "there are no GPU metrics yet"),
+    Flag("allow-gpu-metrics", _G, boolean, "Metrics of GPUs.", path="frontends.metrics.gpu"),
     Flag("allow-cpu-metrics", _G, boolean, "Metrics of the processor.", path="frontends.metrics.cpu"),
     Flag(
         "metrics-address", _G, plain, "Address to bind to; --http-address if not given.", path="frontends.metrics.host"
@@ -227,16 +149,36 @@ METRICS = (
         "metrics-config",
         _G,
         setting("metrics-config"),
-        "A setting of the metrics, such as counter_latencies=true; once per setting.",
+        "A setting of the metrics: counter_latencies=false, histogram_latencies=true, summary_latencies=true, "
+        "summary_quantiles=<quantile>:<error>,...; once per setting.",
         path="frontends.metrics",
         repeated=True,
         keyed=True,
+        elsewhere={
+            "histogram_latencies": "latencies.histograms",
+            "summary_latencies": "latencies.summaries",
+            "summary_quantiles": "latencies.quantiles",
+        },
         metavar="SETTING=VALUE",
     ),
 )
 
 _G = "Tracing"
-TRACING = (_no("trace-config", _G, plain, "A setting of tracing.", _TRACE, default="level=OFF", repeated=True),)
+TRACING = (
+    Flag(
+        "trace-config",
+        _G,
+        trace_setting,
+        "level=OFF|TIMESTAMPS|TENSORS, rate=<N>, count=<N> or mode=triton|opentelemetry; with the mode before it one of the mode's own: "
+        "triton,file=<path>, triton,log-frequency=<N>, opentelemetry,url=<url>, opentelemetry,resource=<key>=<value>; once per setting.",
+        path="trace.modes",
+        repeated=True,
+        keyed=True,
+        elsewhere={name: f"trace.{name}" for name in ("mode", "level", "rate", "count")},
+        lists=frozenset({"level", "resource"}),
+        metavar="[MODE,]SETTING=VALUE",
+    ),
+)
 
 _G = "Backend"
 BACKEND = (
@@ -317,13 +259,12 @@ MEMORY = (
 
 _G = "Shared Memory"
 SHARED_MEMORY = (
-    _no(
+    Flag(
         "allow-client-shm",
         _G,
         boolean,
-        "Tensors in shared memory.",
-        "shared memory is not available yet",
-        default="false",
+        "Let clients register shared memory (of the host, or of GPUs) for inputs and outputs.",
+        path="allow_client_shm",
     ),
 )
 
@@ -333,11 +274,17 @@ DEPRECATED = (
         "strict-model-config", _G, boolean, "Old name of --disable-auto-complete-config.", path="disable_auto_complete"
     ),
     _no("response-cache-byte-size", _G, integer, "Old form of --cache-config.", _CACHE, default="0"),
-    _no("trace-file", _G, plain, "Old form of --trace-config.", _TRACE),
-    _no("trace-level", _G, plain, "Old form of --trace-config.", _TRACE, default="OFF", repeated=True),
-    _no("trace-rate", _G, integer, "Old form of --trace-config.", _TRACE, default="1000"),
-    _no("trace-count", _G, integer, "Old form of --trace-config.", _TRACE, default="-1"),
-    _no("trace-log-frequency", _G, integer, "Old form of --trace-config.", _TRACE, default="0"),
+    Flag("trace-file", _G, plain, "Old form of --trace-config triton,file=.", path="trace.modes.triton.file"),
+    Flag("trace-level", _G, trace_level, "Old form of --trace-config level=.", path="trace.level", repeated=True),
+    Flag("trace-rate", _G, integer, "Old form of --trace-config rate=.", path="trace.rate"),
+    Flag("trace-count", _G, integer, "Old form of --trace-config count=.", path="trace.count"),
+    Flag(
+        "trace-log-frequency",
+        _G,
+        integer,
+        "Old form of --trace-config triton,log-frequency=.",
+        path="trace.modes.triton.log_frequency",
+    ),
 )
 
 TRITON_FLAGS: tuple[Flag, ...] = (

@@ -13,14 +13,18 @@ from tritonpy.api.engine import (
     ModelStatistics,
     ServerMetadata,
 )
+from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.metadata import model_metadata
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
+from tritonpy.logs import LogChanges, LogSettings, change_logging, log_settings
 from tritonpy.model.loaded import ModelClosed
 from tritonpy.repository.table import UNLOADED, ModelTable
 from tritonpy.runners.call_graph import CallGraph
-from tritonpy.types import InferRequest
+from tritonpy.shared_memory import Regions, hold_regions
+from tritonpy.tracing.tracing import Tracing
+from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -31,9 +35,13 @@ EXTENSIONS = [
     "model_repository(unload_dependents)",
     "schedule_policy",
     "model_configuration",
+    "system_shared_memory",
+    "cuda_shared_memory",
     "binary_tensor_data",
     "parameters",
     "statistics",
+    "trace",
+    "logging",
 ]
 
 
@@ -61,6 +69,8 @@ class LocalEngine(Engine):
         metadata: ServerMetadata,
         explicit: bool,
         strict_readiness: bool,
+        shared_memory: Regions,
+        tracing: Tracing,
     ) -> None:
         self._table = table
         self._metrics = metrics
@@ -68,6 +78,8 @@ class LocalEngine(Engine):
         self._metadata = metadata
         self._explicit = explicit
         self._strict = strict_readiness
+        self._shared_memory = shared_memory
+        self._tracing = tracing
         self.state = ServerState.INITIALIZING
         self._control: ModelControl
 
@@ -75,21 +87,45 @@ class LocalEngine(Engine):
         """Take the repository; done once, before the server is READY."""
         self._control = control
 
+    def close(self) -> None:
+        """Write the traces that there are; takes as long as that does. No request is open any more."""
+        self._tracing.close()
+
     def infer(self, request: InferRequest) -> None:
         if self.state is ServerState.INITIALIZING:
             raise Unavailable("Server not ready")
+        if request.uses_regions and request.regions is None:
+            self._infer_from_regions(request)
+            return
         if request.parent is None:
             self._hand_over(request)
             return
         self._graph.admit_child(request)
         self._graph.bind(request)
+        if request.trace is not None:
+            request.trace = request.trace.spawn()
         try:
             self._hand_over(request)
         except BaseException:
             self._graph.forget(request)
+            if request.trace is not None:
+                request.trace.end()
             raise
         if request.parent.cancelled:
             request.cancel()
+
+    def _infer_from_regions(self, request: InferRequest) -> None:
+        try:
+            model = self._table.find(request.model_name, request.model_version)
+        except NotFound as error:
+            raise self._instead(error, request) from None
+        model.check_caller(request)  # what is wrong with the memory comes after what is wrong with the model
+        held = hold_regions(self._shared_memory, request)
+        try:
+            self.infer(request)
+        except BaseException:
+            held.undo(request)
+            raise
 
     def _hand_over(self, request: InferRequest) -> None:
         while True:
@@ -156,19 +192,10 @@ class LocalEngine(Engine):
                 models = [model for model in models if model.version == version]
                 if not models:
                     raise InvalidArgument(f"requested model version is not available for model '{name}'")
-        return [model.counters.snapshot(model.name, model.version) for model in models]
+        return [model.statistics() for model in models]
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
-        return {
-            (model.name, str(model.version)): ModelGauges(
-                failures=dict(model.counters.failures),
-                pending=model.waiting,
-                load_seconds=model.load_seconds,
-                late_answers=model.counters.late_answers,
-                tags=dict(model.config.metric_tags),
-            )
-            for model in self._table.all_ready()
-        }
+        return {(model.name, str(model.version)): model.gauges() for model in self._table.all_ready()}
 
     def custom_metrics(self) -> Sequence[FamilySnapshot]:
         return self._metrics.snapshot()
@@ -184,6 +211,43 @@ class LocalEngine(Engine):
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         self._require_explicit()
         self._control.unload(name)
+
+    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
+        return self._shared_memory.status(kind, name)
+
+    def check_region(self, kind: RegionKind, name: str) -> None:
+        self._shared_memory.check(kind, name)
+
+    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        self._shared_memory.register_system(SystemRegion(name, key, offset, byte_size))
+
+    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+        self._shared_memory.register_cuda(CudaRegion(name, device_id, byte_size), handle)
+
+    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
+        self._shared_memory.unregister(kind, name)
+
+    def trace_settings(self, model_name: str = "") -> TraceSettings:
+        self._require_traceable(model_name)
+        return self._tracing.settings(model_name)
+
+    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
+        self._require_traceable(model_name)
+        self._tracing.change(changes, model_name)
+
+    def log_settings(self) -> LogSettings:
+        return log_settings()
+
+    def change_log_settings(self, changes: LogChanges) -> None:
+        change_logging(changes)
+
+    def _require_traceable(self, model_name: str) -> None:
+        try:
+            if not model_name or self.is_model_ready(model_name):
+                return
+        except (InvalidArgument, NotFound):
+            pass  # whatever it is not ready for, this is what Triton says of it
+        raise InvalidArgument(f"Request for unknown model : {model_name}")
 
     def _require_ready(self) -> None:
         if self.state is not ServerState.READY:

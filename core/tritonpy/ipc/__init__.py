@@ -2,7 +2,7 @@
 
 Both ends use this package. The worker's end runs inside the interpreter of a model, so it needs Python 3.9, the standard library and numpy, and
 imports nothing else of tritonpy. An `Endpoint` is one end, without the socket: bytes and descriptors in, frames out, and the other way round.
-`channel`, `questions` and `lifeline` are what every kind of worker has on its end beside it.
+`channel`, `questions`, `windows` and `lifeline` are what every kind of worker has on its end beside it.
 
 A frame is a 32-byte header, a list of 64-bit words, JSON for what is rare (errors, parameters, names), and the bytes of tensors. Tensors are grouped:
 neighbours with the same names, types and shapes (their *signature*, sent once and then named by a number) lie in one block per tensor, so that
@@ -16,6 +16,6 @@ from .endpoint import Endpoint
 from .frame import Frame, ProtocolError
 from .kinds import Kind
 
-VERSION = 1  # of everything above; both ends must have the same
+VERSION = 2  # of everything above; both ends must have the same
 
 __all__ = ["VERSION", "Endpoint", "Frame", "Kind", "ProtocolError"]

@@ -156,6 +156,11 @@ class Channel:
         elif self._substitute is not None and self._substitute[1]():
             self._substitute[0].wake()
 
+    @property
+    def closed(self) -> bool:
+        """Whether there is no way to the server: then nothing that it would say may be waited for."""
+        return self._closed
+
     def has_leader(self) -> bool:
         """Say whether a thread reads the socket now."""
         return self._reading.locked()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -17,6 +17,10 @@ class _Question:
         self.waiter = Waiter()
         self.reply: list[Frame] = []
 
+    def take(self, reply: Frame) -> None:
+        self.reply.append(reply)
+        self.waiter.wake()
+
 
 class Questions:
     """Asks and waits, from any thread."""
@@ -24,7 +28,7 @@ class Questions:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._numbers = count(1)
-        self._open: dict[int, _Question] = {}
+        self._open: dict[int, Callable[[Frame], None]] = {}
         channel.on(Kind.REPLY, self._replied)
 
     def ask(self, verb: str, arguments: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Frame:
@@ -33,14 +37,23 @@ class Questions:
         `descriptors` go with the question and are closed here. Raises ChannelClosed.
         """
         question = _Question()
-        number = next(self._numbers)
-        self._open[number] = question
-        self._channel.send(Kind.ASK, [number], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
+        self.ask_later(verb, arguments, question.take, descriptors)
         self._channel.wait(question.waiter, question.reply.__len__)
         return question.reply[0]
 
+    def ask_later(
+        self,
+        verb: str,
+        arguments: Mapping[str, Any],
+        replied: Callable[[Frame], None],
+        descriptors: Sequence[int] = (),
+    ) -> None:
+        """Ask and go on; `replied` gets the reply, in the thread that reads: it must neither wait nor call the model's code. Raises ChannelClosed."""
+        number = next(self._numbers)
+        self._open[number] = replied
+        self._channel.send(Kind.ASK, [number], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
+
     def _replied(self, frame: Frame) -> None:
-        question = self._open.pop(frame.words[0], None)
-        if question is not None:
-            question.reply.append(frame)
-            question.waiter.wake()
+        replied = self._open.pop(frame.words[0], None)
+        if replied is not None:
+            replied(frame)

@@ -18,7 +18,7 @@ _TYPES = frozenset(
 
 
 def classify(tensor: Tensor, count: int, labels: Sequence[str], batched: bool) -> Tensor:
-    """Return a BYTES tensor of shape [batch, k] (or [k]) with "value:index[:label]", best first, k = min(count, classes).
+    """Return a BYTES tensor of shape [batch, k] (or [k]) with "value:index[:label]" (an empty label is none), best first, k = min(count, classes).
 
     Raises InvalidArgument for a type that has no order on the wire, and above 1,000,000 elements.
     """
@@ -48,4 +48,5 @@ def _descending(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _text(value: Any, index: int, labels: Sequence[str]) -> str:
     number = f"{float(value):.6f}" if value.dtype.kind == "f" else str(int(value))
-    return f"{number}:{index}:{labels[index]}" if index < len(labels) else f"{number}:{index}"
+    label = labels[index] if index < len(labels) else ""
+    return f"{number}:{index}:{label}" if label else f"{number}:{index}"

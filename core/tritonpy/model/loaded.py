@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from tritonpy.api.backend import ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.engine import ModelGauges, ModelStatistics
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
+from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
 from tritonpy.errors import Cancelled, DecoupledRefused, FailureReason, Internal, TritonError, Unavailable
 from tritonpy.incidents import incident
 from tritonpy.model.classification import classify
 from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
+from tritonpy.runners.deadlines import Deadlines
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Runner
 from tritonpy.runners.timer import Timer
-from tritonpy.statistics import Counters, Succeeded
+from tritonpy.statistics import AnswerStatistics, Counters, Succeeded
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy.types.request import UNOWNED
 
@@ -37,7 +38,7 @@ class ModelClosed(Exception):
 class LoadedModel:
     """Admission, scheduler, runner and statistics of one version. It owns its requests (`types.Owner`).
 
-    The order of an answer: transformed (classification, reshape), counted under the lock, shown to observers, sent.
+    The order of an answer: transformed (reshape, classification, shared memory), counted under the lock, shown to observers, sent.
     """
 
     def __init__(
@@ -48,12 +49,15 @@ class LoadedModel:
         timer: Timer,
         observers: Sequence[Observer],
         rings: Rings | None = None,
+        latencies: LatencySettings = NO_LATENCIES,
     ) -> None:
         config = context.config
         self.context = context
         self.name, self.version, self.config = context.name, context.version, config
         self.decoupled = config.model_transaction_policy.decoupled
-        self.counters = Counters()
+        self._counters = Counters()
+        self._answer_statistics = AnswerStatistics(config, latencies)
+        self._answer_counters = self._answer_statistics.counters
         self.load_seconds = 0.0
         self.dispatcher = Dispatcher(timer, rings)
         self.dispatcher.flush, self.dispatcher.failed = self._flush, self._drop
@@ -61,7 +65,7 @@ class LoadedModel:
         self.runner: Runner | None = None
         self._check = check
         self._labels = labels
-        self._timer = timer
+        self._deadlines = Deadlines(timer)
         self._observers = observers
         self._delivery = InArrivalOrder() if config.dynamic_batching.preserve_ordering else AsTheyCome()
         self._lock = self.dispatcher.lock
@@ -93,6 +97,25 @@ class LoadedModel:
         """Requests that were taken in and have no final answer yet."""
         return self._open
 
+    def statistics(self) -> ModelStatistics:
+        """Return everything counted, as of one moment."""
+        with self._lock:
+            return self._counters.snapshot(self.name, self.version, self._answer_statistics.responses())
+
+    def gauges(self) -> ModelGauges:
+        """Return what only the metrics show, as of one moment."""
+        with self._lock:
+            return ModelGauges(
+                failures=dict(self._counters.failures),
+                pending=self.waiting,
+                load_seconds=self.load_seconds,
+                late_answers=self._counters.late_answers,
+                tags=dict(self.config.metric_tags),
+                first_response=self._answer_statistics.first_response(),
+                summaries=self._answer_statistics.summaries(),
+                shares=self._answer_statistics.shares(self.name, self.version),
+            )
+
     def alive(self) -> bool:
         """Say from memory whether every instance is there."""
         return self.runner is None or self.runner.alive()
@@ -101,14 +124,21 @@ class LoadedModel:
         """Ask every instance whether it can serve; may take seconds."""
         return self.runner is None or self.runner.is_ready()
 
-    def infer(self, request: InferRequest) -> None:
-        """Take `request` over. Raises a TritonError, or ModelClosed, and leaves it to the caller."""
+    def check_caller(self, request: InferRequest) -> None:
+        """Raise DecoupledRefused where the caller takes one answer and the model gives any number of them."""
         if self.decoupled and not request.accepts_decoupled:
             raise DecoupledRefused(f"model '{self.name}' answers any number of times, the caller takes one answer")
+
+    def infer(self, request: InferRequest) -> None:
+        """Take `request` over. Raises a TritonError, or ModelClosed, and leaves it to the caller."""
+        if self.decoupled:
+            self.check_caller(request)
         self._check.check(request)
         request.queued_ns = now = now_ns()
         if not request.received_ns:
             request.received_ns = now
+        if request.trace is not None:
+            request.trace.begin(self.name, self.version, request)
         try:
             with self._lock:
                 self._take_in(request)
@@ -120,8 +150,7 @@ class LoadedModel:
             if self._outbox:
                 self._flush()
         if request.deadline_ns:
-            # By a weak reference: the deadline of an answered request must not keep its buffers.
-            self._timer.at(request.deadline_ns, partial(_cancel, weakref.ref(request)))
+            self._deadlines.watch(request)
 
     def _take_in(self, request: InferRequest) -> None:
         if self._closing:
@@ -135,32 +164,33 @@ class LoadedModel:
     def _enqueue(self, request: InferRequest) -> None:
         try:
             self.dispatcher.enqueue(request)
-        except BaseException as error:
+        except BaseException:
             with self._lock:
-                self._give_back(request, error)
+                self._give_back(request)
             raise
 
-    def _give_back(self, request: InferRequest, error: BaseException) -> None:
+    def _give_back(self, request: InferRequest) -> None:
         request.owner = UNOWNED
         self._open -= 1
         self._delivery.forget(request)
-        if isinstance(error, TritonError) and error.reason is FailureReason.REJECTED:
-            self.counters.failed(error.reason, now_ns() - request.received_ns)
         if self._open == 0 and self._closing:
             self._drained.set()
 
     def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         """Count and send one response per request; what comes after a final answer is dropped and counted."""
+        handed = now_ns() if self._answer_counters else 0
         responses = self._transformed(requests, responses)
         answers: list[Answer] = []
         with self._lock:
             now = now_ns()
-            self._account(requests, responses, answers, now)
+            self._account(requests, responses, answers, handed, now)
             if self._open == 0 and self._closing:
                 self._drained.set()
         for observer in self._observers:
             _observe(observer, answers, now)
         for request, response in answers:
+            if request.trace is not None:
+                request.trace.answered(request, response, now)
             if response.final:
                 request.batch = (
                     None  # it names the request too: as a circle they would keep the buffers until the collector comes
@@ -173,9 +203,14 @@ class LoadedModel:
             self._flush()
 
     def _account(
-        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], answers: list[Answer], now: int
+        self,
+        requests: Sequence[InferRequest],
+        responses: Sequence[InferResponse],
+        answers: list[Answer],
+        handed: int,
+        now: int,
     ) -> None:
-        counters, done = self.counters, Succeeded(None, now)
+        counters, each_answer, done = self._counters, self._answer_counters, Succeeded(None, now)
         for request, response in zip(requests, responses, strict=True):
             if request.answered:
                 counters.late_answers += 1
@@ -186,6 +221,9 @@ class LoadedModel:
             batch = request.batch
             if batch is not None and not batch.counted:
                 self._count_execution(batch, now)
+            if each_answer:
+                for counter in each_answer:
+                    counter.answered(request, response, handed, now)
             if not response.final:
                 continue
             request.answered = True
@@ -206,7 +244,9 @@ class LoadedModel:
             counters.succeeded(done)
 
     def _count_execution(self, batch: Batch, now: int) -> None:
-        self.counters.executed(batch, now)
+        self._counters.executed(batch, now)
+        if self._answer_counters:
+            self._answer_statistics.executed(batch)
         for policy in self._learners:
             _tell(policy, batch, now)
 
@@ -289,12 +329,16 @@ class LoadedModel:
         if self._check.outputs:
             for response in responses:
                 response.outputs = self._check.outputs.apply(response.outputs)
-        if not any([request.classifies for request in requests]):
+        if not any([request.classifies or request.regions is not None for request in requests]):
             return responses
         return [
-            self._classified(request, response) if request.classifies else response
-            for request, response in zip(requests, responses, strict=True)
-        ]
+            self._finished(request, response) for request, response in zip(requests, responses, strict=True)
+        ]  # fmt: skip
+
+    def _finished(self, request: InferRequest, response: InferResponse) -> InferResponse:
+        if request.classifies:
+            response = self._classified(request, response)
+        return response if request.regions is None else request.regions.finish(request, response)
 
     def _classified(self, request: InferRequest, response: InferResponse) -> InferResponse:
         try:
@@ -309,12 +353,6 @@ class LoadedModel:
             return tensor
         batched = self.config.max_batch_size > 0
         return classify(tensor, spec.classification, self._labels.get(tensor.name, ()), batched)
-
-
-def _cancel(reference: weakref.ref[InferRequest]) -> None:
-    request = reference()
-    if request is not None:
-        request.cancel()
 
 
 def backend_error(error: BaseException) -> TritonError:

@@ -20,6 +20,8 @@ PACKAGES = {
         "grpc": "tritonpy-frontend-grpc",
         "metrics": "tritonpy-metrics-prometheus",
     },
+    "tritonpy_authenticators": {"api_keys": "tritonpy-auth-api-keys", "jwt": "tritonpy-auth-jwt"},
+    "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
     "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
     "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum"},
 }

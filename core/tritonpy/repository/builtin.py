@@ -1,4 +1,4 @@
-"""The core's own plugin: local repositories. It enters by the same entry point as a stranger's."""
+"""The core's own plugin: local repositories, and trace files. It enters by the same entry point as a stranger's."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ from tritonpy.hookspecs import hookimpl
 @hookimpl
 def tritonpy_repositories() -> Mapping[str, str]:
     return {"file": "tritonpy.repository.local:LocalRepository"}
+
+
+@hookimpl
+def tritonpy_trace_sinks() -> Mapping[str, str]:
+    return {"triton": "tritonpy.tracing.file_sink:FileSink"}

@@ -22,6 +22,7 @@ from tritonpy.config.normalize import instance_specs, normalize
 from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
 from tritonpy.config.reading import ConfigReading
+from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
 from tritonpy.config.validate import validate
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.direct import DirectScheduler
@@ -67,6 +68,7 @@ class Surroundings:
     gpus: Sequence[int]
     auto_complete: bool = True
     config_name: str = ""
+    latencies: LatencySettings = NO_LATENCIES
 
 
 @dataclass(slots=True)
@@ -166,7 +168,13 @@ class ModelLoader:
         try:
             labels = read_labels(config, prepared.directory)
             model = LoadedModel(
-                context, RequestCheck(config, config.name), labels, around.timer, around.observers, around.rings
+                context,
+                RequestCheck(config, config.name),
+                labels,
+                around.timer,
+                around.observers,
+                around.rings,
+                around.latencies,
             )
             scheduler = self._scheduler(context, model)
             model.attach(scheduler)

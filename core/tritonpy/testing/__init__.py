@@ -54,11 +54,14 @@ if TYPE_CHECKING:
     from tritonpy.testing.contracts.repo_agent import RepoAgentContract
     from tritonpy.testing.contracts.repository import RepositoryContract
     from tritonpy.testing.contracts.scheduler import SchedulerContract
+    from tritonpy.testing.contracts.trace_sink import TraceSinkContract
     from tritonpy.testing.in_process_server import RunningServer, running_server
     from tritonpy.testing.model_repository import ModelRepository
     from tritonpy.testing.parse import model_config
+    from tritonpy.testing.posix_memory import SharedObject, shared_object
     from tritonpy.testing.sample_inputs import random_inputs
     from tritonpy.testing.scheduler_harness import SchedulerHarness
+    from tritonpy.testing.slow_client import SlowClient
     from tritonpy.testing.toy_engine import ToyEngine
     from tritonpy.testing.toy_model import ToyModel, toy_models
     from tritonpy.testing.witness import Witness
@@ -86,12 +89,16 @@ _MODULES = {
     "RunningServer": "in_process_server",
     "SchedulerContract": "contracts.scheduler",
     "SchedulerHarness": "scheduler_harness",
+    "SharedObject": "posix_memory",
+    "SlowClient": "slow_client",
     "ToyEngine": "toy_engine",
     "ToyModel": "toy_model",
+    "TraceSinkContract": "contracts.trace_sink",
     "Witness": "witness",
     "model_config": "parse",
     "random_inputs": "sample_inputs",
     "running_server": "in_process_server",
+    "shared_object": "posix_memory",
     "toy_models": "toy_model",
 }
 
@@ -124,11 +131,15 @@ __all__ = [
     "RunningServer",
     "SchedulerContract",
     "SchedulerHarness",
+    "SharedObject",
+    "SlowClient",
     "ToyEngine",
     "ToyModel",
+    "TraceSinkContract",
     "Witness",
     "model_config",
     "random_inputs",
     "running_server",
+    "shared_object",
     "toy_models",
 ]

@@ -21,11 +21,24 @@ from tritonpy.api.engine import (
     ServerMetadata,
     TensorMetadata,
 )
+from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.errors import Cancelled, DecoupledRefused, Internal, InvalidArgument, NotFound, TritonError
+from tritonpy.logs import LogChanges, LogSettings
+from tritonpy.shared_memory import Regions, hold_regions
 from tritonpy.testing.toy_model import ToyModel, toy_models
 from tritonpy.testing.witness import PATIENCE_S
-from tritonpy.types import DATATYPE_OF_NUMBER, InferRequest, InferResponse, Tensor
+from tritonpy.tracing.file_sink import FileOptions, FileSink
+from tritonpy.tracing.tracing import Tracing
+from tritonpy.types import (
+    DATATYPE_OF_NUMBER,
+    CudaRegion,
+    InferRequest,
+    InferResponse,
+    RegionKind,
+    SystemRegion,
+    Tensor,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
@@ -39,7 +52,10 @@ class ToyEngine(Engine):
     def __init__(self, models: Iterable[ToyModel] | None = None) -> None:
         self._models = {model.config.name: model for model in (toy_models() if models is None else models)}
         self.metrics = CustomMetrics()
+        self._tracing = Tracing(FileSink(FileOptions()), TraceSettings([], 1000, -1, 0, "", "triton", {}))
+        self._logging = LogSettings()
         self._unloaded: set[str] = set()
+        self._regions = Regions(allowed=True)
         self._worker = ThreadPoolExecutor(1, "toy-engine")
         self._changed = threading.Condition()
         self._held = False
@@ -78,6 +94,8 @@ class ToyEngine(Engine):
         expected = {item.name for item in model.config.input}
         if set(request.inputs) != expected:
             raise InvalidArgument(f"expected the inputs {sorted(expected)}, got {sorted(request.inputs)}")
+        if request.uses_regions:
+            hold_regions(self._regions, request)
         request.owner = self
         with self._changed:
             self._open.append(request)
@@ -86,7 +104,8 @@ class ToyEngine(Engine):
 
     def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         """Pass answers on; what follows a final one is dropped."""
-        for request, response in zip(requests, responses, strict=True):
+        for request, given in zip(requests, responses, strict=True):
+            response = given if request.regions is None else request.regions.finish(request, given)
             with self._changed:
                 if request.answered:
                     continue
@@ -192,6 +211,39 @@ class ToyEngine(Engine):
 
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         self._unloaded.add(self._model(name).config.name)
+
+    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
+        return self._regions.status(kind, name)
+
+    def check_region(self, kind: RegionKind, name: str) -> None:
+        self._regions.check(kind, name)
+
+    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        self._regions.register_system(SystemRegion(name, key, offset, byte_size))
+
+    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+        self._regions.register_cuda(CudaRegion(name, device_id, byte_size), handle)
+
+    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
+        self._regions.unregister(kind, name)
+
+    def trace_settings(self, model_name: str = "") -> TraceSettings:
+        self._require_traceable(model_name)
+        return self._tracing.settings(model_name)
+
+    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
+        self._require_traceable(model_name)
+        self._tracing.change(changes, model_name)
+
+    def _require_traceable(self, name: str) -> None:
+        if name and (name not in self._models or name in self._unloaded):
+            raise InvalidArgument(f"Request for unknown model : {name}")
+
+    def log_settings(self) -> LogSettings:
+        return self._logging
+
+    def change_log_settings(self, changes: LogChanges) -> None:
+        self._logging = changes.applied_to(self._logging)
 
     def _model(self, name: str) -> ToyModel:
         if name not in self._models:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tritonpy.types.batch import Batch
+    from tritonpy.types.region import HeldRegions
     from tritonpy.types.response import InferResponse
     from tritonpy.types.sink import Sink
 
@@ -97,6 +99,7 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     sequence: SequenceInfo | None = None
     accepts_decoupled: bool = False  # False: the caller takes exactly one answer
     classifies: bool = False  # some output asks for classes
+    uses_regions: bool = False  # the data of some input is a RegionSlice, or some output names a region
     tag: Any = None  # the sink's own
     principal: Any = None
     headers: Mapping[str, str] | None = None
@@ -104,7 +107,8 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     parent: InferRequest | None = None
     received_ns: int = 0
     queued_ns: int = 0
-    # What the model knows of it; frontends and backends read, only the model writes.
+    # What the engine and the model know of it; frontends and backends read, only those two write.
+    regions: HeldRegions | None = None
     owner: Owner = UNOWNED
     batch: Batch | None = None
     batch_size: int = 1
@@ -127,3 +131,19 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
         """Ask to stop, from any thread: dropped if it waits, left to the backend's goodwill if it runs."""
         self.cancelled = True
         self.owner.cancel(self)
+        self.sink.cancelled(self)
+
+    def wait_for_room(self) -> bool:
+        """Block until the stream of this request has room; for decoupled backends, before each answer that is not the final one.
+
+        Returns False when the request was cancelled, before or meanwhile: nobody waits for further answers. Where there is room it costs one call.
+        """
+        sink = self.sink
+        if not sink.ready(self) and not self.cancelled:
+            room = threading.Event()
+            sink.when_ready(self, room.set)
+            if (
+                not self.cancelled
+            ):  # whoever cancels sets this first and then calls back who waits: one of the two is seen
+                room.wait()
+        return not self.cancelled

@@ -24,8 +24,18 @@ class Sink(ABC):
         """Take one answer; the answers of one request arrive in order, the final one last."""
 
     def ready(self, request: InferRequest) -> bool:
-        """Return False while the buffer of this request's stream is full; a decoupled backend may wait for True."""
+        """Return False while the buffer of this request's stream is full: a decoupled backend should answer when it is True again."""
         return True
+
+    def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
+        """Call `callback` once, from any thread: now if `ready`, else when there is room again, nobody listens any more or the request is cancelled.
+
+        It must not block and not raise.
+        """
+        callback()
+
+    def cancelled(self, request: InferRequest) -> None:
+        """Hear that the request was told to stop: calls back whoever waits for room for it."""
 
 
 class CallbackSink(Sink):

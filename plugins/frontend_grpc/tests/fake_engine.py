@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from tritonpy import (
+    AlreadyExists,
     BatchStatistics,
+    CudaRegion,
     DecoupledRefused,
     Duration,
     Engine,
@@ -23,17 +25,26 @@ from tritonpy import (
     InferStatistics,
     Internal,
     InvalidArgument,
+    LogChanges,
+    LogSettings,
     MemoryUsage,
     ModelGauges,
     ModelIndex,
     ModelMetadata,
     ModelStatistics,
+    RegionKind,
     ResponseStatistics,
     ServerMetadata,
+    SystemRegion,
     Tensor,
     TensorMetadata,
+    TraceChanges,
+    Tracer,
+    TraceSettings,
+    TritonError,
     Unavailable,
 )
+from tritonpy.testing import ToyEngine
 from tritonpy_frontend_grpc.frontend import GrpcFrontend, GrpcOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -44,8 +55,10 @@ class FakeEngine(Engine):
     """Models: "identity" echoes at once, "later" and "decoupled" wait in `held`, "failing" answers an error, "broken" is a bug."""
 
     def __init__(self) -> None:
+        self.toy = ToyEngine()  # keeps the settings
         self.ready = True
         self.exiting = False
+        self.refused: TritonError | None = None  # raised for requests that are taken otherwise
         self.held: list[InferRequest] = []
         self.calls: list[tuple[Any, ...]] = []
 
@@ -59,10 +72,24 @@ class FakeEngine(Engine):
             raise ZeroDivisionError("a secret")
         elif model == "decoupled" and not request.accepts_decoupled:
             raise DecoupledRefused("any number of answers")
+        elif self.refused is not None:
+            raise self.refused
         elif model in ("later", "decoupled"):
             self.held.append(request)
         else:
             raise InvalidArgument(f"Request for unknown model: '{model}' is not found")
+
+    def trace_settings(self, model_name: str = "") -> TraceSettings:
+        return self.toy.trace_settings(model_name)
+
+    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
+        self.toy.change_trace_settings(changes, model_name)
+
+    def log_settings(self) -> LogSettings:
+        return self.toy.log_settings()
+
+    def change_log_settings(self, changes: LogChanges) -> None:
+        self.toy.change_log_settings(changes)
 
     def server_metadata(self) -> ServerMetadata:
         return ServerMetadata("triton", "2.0", ["classification", "sequence"])
@@ -113,6 +140,26 @@ class FakeEngine(Engine):
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         self.calls.append(("unload_model", name, unload_dependents))
 
+    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
+        self.calls.append(("regions", kind, name))
+        if kind == "cuda":
+            return [CudaRegion("on a GPU", 1, 2**40)]
+        return [SystemRegion("one", "/one", 4096, 2**40), SystemRegion("two", "two", 0, 1)]
+
+    def check_region(self, kind: RegionKind, name: str) -> None:
+        raise AssertionError("only HTTP asks before it reads")
+
+    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        self.calls.append(("register_system_region", name, key, offset, byte_size))
+        if name == "taken":
+            raise AlreadyExists("shared memory region 'taken' already in manager")
+
+    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+        self.calls.append(("register_cuda_region", name, handle, device_id, byte_size))
+
+    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
+        self.calls.append(("unregister_regions", kind, name))
+
 
 def echo(request: InferRequest, *, final: bool = True) -> InferResponse:
     """Answer with the inputs as outputs."""
@@ -127,9 +174,11 @@ def number(request: InferRequest, value: int, *, final: bool = False) -> InferRe
 
 
 @asynccontextmanager
-async def serving(engine: Engine, **options: Any) -> AsyncIterator[GrpcFrontend]:
+async def serving(
+    engine: Engine, gatekeeper: Any = None, tracer: Tracer | None = None, **options: Any
+) -> AsyncIterator[GrpcFrontend]:
     """Run the frontend on the running event loop."""
-    context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.grpc"))
+    context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.grpc"), gatekeeper, tracer or Tracer())
     frontend = GrpcFrontend(GrpcOptions(port=0, **options), context)
     await frontend.start(engine)
     try:

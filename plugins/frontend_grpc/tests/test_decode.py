@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc._utils import _get_inference_request
 
-from tritonpy import DTYPES, CallbackSink, InvalidArgument, NotFound, OutputSpec, SequenceInfo, TritonError, datatype_of
+from tritonpy import (
+    DTYPES,
+    CallbackSink,
+    InvalidArgument,
+    OutputSpec,
+    RegionSlice,
+    SequenceInfo,
+    TritonError,
+    datatype_of,
+)
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.message import parse_message
 from tritonpy_protos.grpc_service_pb2 import InferParameter, InferTensorContents, ModelInferRequest
@@ -146,12 +155,27 @@ def test_what_contradicts_itself_is_refused_in_tritons_words(fields, text):
     assert refusal.value.message == text
 
 
-@pytest.mark.parametrize(
-    "fields", [{"inputs": [Input(name="X", parameters=REGION)]}, {"outputs": [Output(name="A", parameters=REGION)]}]
-)
-def test_a_region_that_is_not_there_is_not_found(fields):
-    with pytest.raises(NotFound, match=r"^Unable to find shared memory region: 'r'$"):
-        decode(**fields)
+def test_an_input_in_shared_memory_is_left_to_the_engine_and_has_no_raw_contents():
+    near = Input(name="X", datatype="INT8", shape=[2])
+    request = decode(
+        inputs=[Input(name="R", datatype="INT32", shape=[1], parameters=REGION), near], raw_input_contents=[b"ab"]
+    )
+    assert request.uses_regions
+    assert (request.inputs["R"].datatype, request.inputs["R"].shape) == ("INT32", (1,))
+    assert request.inputs["R"].data == RegionSlice("r", 0, 4)
+    assert request.inputs["X"].numpy().tolist() == [97, 98]
+    assert not decode(inputs=[near], raw_input_contents=[b"ab"], outputs=[Output(name="A")]).uses_regions
+
+
+def test_an_unknown_datatype_is_the_models_to_refuse_in_shared_memory_too():
+    request = decode(inputs=[Input(name="R", datatype="INT33", parameters=REGION)])
+    assert (request.inputs["R"].datatype, request.inputs["R"].data) == ("<invalid>", RegionSlice("r", 0, 4))
+
+
+def test_an_output_may_go_to_shared_memory():
+    request = decode(outputs=[Output(name="A", parameters=REGION), Output(name="B")])
+    assert request.uses_regions
+    assert request.outputs == {"A": OutputSpec("A", region="r", byte_size=4), "B": OutputSpec("B")}
 
 
 @given(st.binary(max_size=200))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc import InferResult, service_pb2
 
-from tritonpy import DTYPES, InferResponse, Internal, Tensor
+from tritonpy import DTYPES, InferResponse, Internal, RegionSlice, Tensor
 from tritonpy_frontend_grpc import encode
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
@@ -50,6 +50,18 @@ def expected(response):
 @given(responses())
 def test_the_bytes_are_those_of_the_message(response):
     assert ModelInferResponse.FromString(encode.encode_response(response)) == expected(response)
+
+
+def test_an_output_in_shared_memory_is_described_and_has_an_empty_entry():
+    outputs = [Tensor("R", "INT32", (1, 2), RegionSlice("r", 0, 8)), Tensor.from_numpy("N", np.array([1], np.int8))]
+    message = ModelInferResponse.FromString(encode.encode_response(InferResponse(outputs, "m", 1)))
+    assert [(output.name, output.datatype, list(output.shape)) for output in message.outputs] == [
+        ("R", "INT32", [1, 2]),
+        ("N", "INT8", [1]),
+    ]
+    assert list(message.raw_output_contents) == [b"", b"\x01"]
+    streamed = ModelStreamInferResponse.FromString(encode.encode_stream_response(InferResponse(outputs[:1], "m", 1)))
+    assert list(streamed.infer_response.raw_output_contents) == [b""]
 
 
 @given(responses())

@@ -24,7 +24,7 @@ def test_the_package_is_an_entry_point():
 def test_the_codec_knows_no_transport():
     code = """
 import sys
-from tritonpy_frontend_grpc import contents, decode, encode, management, parameters, regions, status, stream, version
+from tritonpy_frontend_grpc import contents, decode, encode, management, parameters, regions, shared_memory, status, stream, version
 assert "grpc" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

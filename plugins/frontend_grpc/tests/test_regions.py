@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import InvalidArgument
-from tritonpy_frontend_grpc.regions import Region, parse_region
+from tritonpy import InvalidArgument, RegionSlice
+from tritonpy_frontend_grpc.regions import parse_region
 from tritonpy_protos.grpc_service_pb2 import InferParameter
 
 NAME = InferParameter(string_param="r")
@@ -12,12 +12,20 @@ NUMBER = InferParameter(int64_param=8)
 
 def test_a_region_needs_a_name_and_a_size():
     assert parse_region({}, "X") is None
-    assert parse_region({"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER}, "X") == Region("r", 0, 8)
+    assert parse_region({"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER}, "X") == RegionSlice(
+        "r", 0, 8
+    )
 
 
 def test_an_offset_is_optional():
     given = {"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER, "shared_memory_offset": NUMBER}
-    assert parse_region(given, "X") == Region("r", 8, 8)
+    assert parse_region(given, "X") == RegionSlice("r", 8, 8)
+
+
+def test_what_is_negative_on_the_wire_is_very_large_in_the_server():
+    negative = InferParameter(int64_param=-1)
+    given = {"shared_memory_region": NAME, "shared_memory_byte_size": negative, "shared_memory_offset": negative}
+    assert parse_region(given, "X") == RegionSlice("r", 2**64 - 1, 2**64 - 1)
 
 
 @pytest.mark.parametrize(

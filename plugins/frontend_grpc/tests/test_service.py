@@ -169,12 +169,16 @@ def test_a_very_long_error_arrives_shortened():
     with_sync_client(use)
 
 
-def test_what_comes_with_later_work_is_unimplemented():
+def test_a_client_reads_and_changes_settings():
     def use(client):
-        for call in (client.get_system_shared_memory_status, client.get_trace_settings, client.get_log_settings):
-            with pytest.raises(InferenceServerException) as error:
-                call()
-            assert error.value.status() == "StatusCode.UNIMPLEMENTED"
+        assert client.get_trace_settings(as_json=True)["settings"]["trace_rate"] == {"value": ["1000"]}
+        changed = client.update_trace_settings("identity", {"trace_rate": "5", "trace_level": ["OFF"]}, as_json=True)
+        assert changed["settings"]["trace_rate"] == {"value": ["5"]}
+        cleared = client.update_trace_settings("identity", {"trace_rate": None}, as_json=True)
+        assert cleared["settings"]["trace_rate"] == {"value": ["1000"]}
+        client.update_log_settings({"log_verbose_level": 2, "log_info": False})
+        settings = client.get_log_settings(as_json=True)["settings"]
+        assert (settings["log_verbose_level"], settings["log_info"]) == ({"uint32_param": 2}, {"bool_param": False})
 
     with_sync_client(use)
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import pytest
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, InferResponse, Internal, InvalidArgument, TritonError
+from tritonpy import CallbackSink, InferResponse, Internal, InvalidArgument, StreamSink, Tensor, TritonError
 from tritonpy_frontend_grpc.decode import decode_request
-from tritonpy_frontend_grpc.stream import Slot, Stream
+from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferRequest, ModelStreamInferResponse
 
 from .fake_engine import FakeEngine, number
@@ -15,13 +15,24 @@ SINK = CallbackSink(print)
 ASKED = {"triton_enable_empty_final_response": InferParameter(bool_param=True)}
 
 
+class DirectSink(StreamSink):
+    """Delivers in the thread that answers."""
+
+    def __init__(self, answered):
+        super().__init__(None, lambda request, response: answered(request.tag, response))
+
+    def _wake(self):
+        self._drain()
+
+
 class Talk:
     """A stream with an engine behind it."""
 
     def __init__(self, limit=2, ends_on_error=False):
         self.engine = FakeEngine()
         self.changes = 0
-        self.stream = Stream(limit, ends_on_error, self.change)
+        self.stream = Stream(Window(limit, 1000), ends_on_error, self.change)
+        self.producers = DirectSink(self.stream.answered)
 
     def change(self):
         self.changes += 1
@@ -31,14 +42,16 @@ class Talk:
         slot = Slot(self.stream)
         slot.describe(message)
         try:
-            self.stream.take(slot, decode_request(message, SINK), self.engine)
+            self.stream.take(slot, decode_request(message, SINK), self.engine, self.producers)
         except TritonError as error:
             self.stream.refused(slot, error)
         return slot
 
     def answer(self, slot, response):
-        slot.put_in += 1
-        self.stream.answered(slot, response)
+        if slot.in_turn:
+            self.stream.answered(slot, response)
+        else:
+            slot.request.sink.put(slot.request, response)
 
     def sent(self):
         found = []
@@ -109,15 +122,20 @@ def test_an_error_of_the_model_is_a_message():
     assert (message.error_message, message.infer_response.model_name) == ("no", "later")
 
 
-@pytest.mark.parametrize("model", ["unknown", "later"])
-def test_the_first_error_ends_the_call_where_the_client_wants_that(model):
+def test_the_first_error_of_a_model_ends_the_call_where_the_client_wants_that():
     talk = Talk(ends_on_error=True)
     talk.ask("later", "never answered")
-    slot = talk.ask(model)
-    if slot.request is not None:
-        talk.answer(slot, InferResponse.failed(slot.request, Internal("no")))
+    slot = talk.ask("later")
+    talk.answer(slot, InferResponse.failed(slot.request, Internal("no")))
     (error,) = talk.sent()
-    assert isinstance(error, Internal if model == "later" else InvalidArgument)
+    assert isinstance(error, Internal)
+
+
+def test_a_refusal_is_a_message_even_where_errors_end_the_call():
+    talk = Talk(ends_on_error=True)
+    talk.ask("unknown", "refused")
+    (message,) = talk.sent()
+    assert (message.infer_response.id, bool(message.error_message)) == ("refused", True)
 
 
 def test_an_answer_that_cannot_be_sent_becomes_an_error():
@@ -133,14 +151,43 @@ def test_a_producer_is_held_while_the_client_does_not_fetch():
     talk = Talk(limit=2)
     slot, other = talk.ask("decoupled"), talk.ask("decoupled")
     for value in range(2):
-        assert talk.stream.has_room(slot)
+        assert slot.room.ready
         talk.answer(slot, number(slot.request, value))
-    assert not talk.stream.has_room(slot)
-    assert talk.stream.has_room(other)
+    assert not slot.room.ready
+    assert other.room.ready
     assert talk.stream.unsent_bytes > 0
+    freed = []
+    slot.request.sink.when_ready(slot.request, lambda: freed.append(slot.room.answers))
     talk.sent()
-    assert talk.stream.has_room(slot)
+    assert freed == [1]
+    assert slot.room.ready
     assert talk.stream.unsent_bytes == 0
+
+
+def test_large_answers_use_the_room_up_before_many_small_ones_do():
+    talk = Talk(limit=100)
+    slot = talk.ask("decoupled")
+    answer = InferResponse([Tensor.from_numpy("OUT", np.zeros(1000, np.uint8))], "decoupled", 1, final=False)
+    talk.answer(slot, answer)
+    assert not slot.room.ready
+    talk.sent()
+    assert slot.room.ready
+
+
+def test_answers_that_are_not_sent_leave_the_room_too():
+    talk = Talk(limit=1)
+    slot = talk.ask("decoupled")
+    talk.answer(slot, InferResponse((), "decoupled", 1, final=False, empty=True))
+    assert slot.room.answers == 0
+
+
+def test_a_request_that_is_refused_as_decoupled_too_is_answered():
+    talk = Talk()
+    talk.engine.refused = InvalidArgument("not like this")
+    slot = talk.ask("decoupled")
+    (message,) = talk.sent()
+    assert message.error_message == "not like this"
+    assert slot.room is None
 
 
 def test_who_leaves_cancels_what_is_open_and_holds_nobody():
@@ -154,7 +201,7 @@ def test_who_leaves_cancels_what_is_open_and_holds_nobody():
     assert not done.request.cancelled
     for value in range(3):
         talk.answer(slot, number(slot.request, value))
-        assert talk.stream.has_room(slot)
+        assert slot.room.ready
     assert talk.sent() == []
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy import ITEMSIZES, InferRequest, InvalidArgument, NotFound, OutputSpec, Sink, Tensor, now_ns
+from tritonpy import ITEMSIZES, InferRequest, InvalidArgument, OutputSpec, RegionSlice, Sink, Tensor, now_ns
 from tritonpy_frontend_grpc.contents import contents_bytes
 from tritonpy_frontend_grpc.parameters import NONE_GIVEN, parse_parameters
-from tritonpy_frontend_grpc.regions import Region, parse_region
+from tritonpy_frontend_grpc.regions import parse_region
 from tritonpy_frontend_grpc.version import parse_version
 
 if TYPE_CHECKING:
@@ -24,14 +24,17 @@ UNKNOWN_DATATYPE = "<invalid>"  # how a request names a data type that does not 
 def decode_request(message: ModelInferRequest, sink: Sink) -> InferRequest:
     """Return the request that `message` carries; its tensors are views on the bytes that arrived.
 
-    Raises InvalidArgument where the message contradicts itself, NotFound for a shared-memory region that is not there.
+    Raises InvalidArgument where the message contradicts itself.
     Whether it fits the model is the engine's to check.
     """
     received_ns = now_ns()
     version = parse_version(message.model_version)
     parameters = parse_parameters(message.parameters) if message.parameters else NONE_GIVEN
-    inputs = _inputs(message)
-    outputs = _outputs(message) if message.outputs else None
+    inputs, uses_regions = _inputs(message)
+    outputs = None
+    if message.outputs:
+        outputs, writes_regions = _outputs(message)
+        uses_regions = uses_regions or writes_regions
     return InferRequest(
         message.model_name,
         inputs,
@@ -44,19 +47,22 @@ def decode_request(message: ModelInferRequest, sink: Sink) -> InferRequest:
         parameters.timeout_us,
         sequence=parameters.sequence,
         classifies=outputs is not None and any([spec.classification for spec in outputs.values()]),
+        uses_regions=uses_regions,
         received_ns=received_ns,
     )
 
 
-def _inputs(message: ModelInferRequest) -> dict[str, Tensor]:
+def _inputs(message: ModelInferRequest) -> tuple[dict[str, Tensor], bool]:
+    """Return the tensors, and whether some of them lie in regions."""
     raws = list(message.raw_input_contents)  # once: each access to an element builds a new bytes object
     inputs: dict[str, Tensor] = {}
-    taken = 0
+    taken, uses_regions = 0, False
     for given in message.inputs:
         name, datatype = given.name, given.datatype
-        if given.parameters:
-            _refuse_region(given, message.model_name)
-        if given.HasField("contents"):
+        data: bytes | RegionSlice | None = _region(given, message.model_name) if given.parameters else None
+        if data is not None:
+            uses_regions = True
+        elif given.HasField("contents"):
             data = _contents(given, bool(raws), message.model_name)
         elif taken < len(raws):
             data = raws[taken]
@@ -68,11 +74,14 @@ def _inputs(message: ModelInferRequest) -> dict[str, Tensor]:
         if name in inputs:
             raise InvalidArgument(f"input '{name}' already exists in request").with_request_id(message.id)
         shape = tuple(given.shape)
-        if datatype in ITEMSIZES:
-            inputs[name] = Tensor.from_buffer(name, datatype, shape, data)
+        if datatype not in ITEMSIZES:
+            array = data if isinstance(data, RegionSlice) else np.frombuffer(data, np.uint8)
+            inputs[name] = Tensor(name, UNKNOWN_DATATYPE, shape, array)
+        elif isinstance(data, RegionSlice):
+            inputs[name] = Tensor(name, datatype, shape, data)
         else:
-            inputs[name] = Tensor(name, UNKNOWN_DATATYPE, shape, np.frombuffer(data, np.uint8))
-    return inputs
+            inputs[name] = Tensor.from_buffer(name, datatype, shape, data)
+    return inputs, uses_regions
 
 
 def _contents(given: InputTensor, has_raws: bool, model: str) -> bytes:
@@ -84,31 +93,30 @@ def _contents(given: InputTensor, has_raws: bool, model: str) -> bytes:
     return contents_bytes(given.contents, datatype, given.name, model)
 
 
-def _refuse_region(given: InputTensor, model: str) -> None:
+def _region(given: InputTensor, model: str) -> RegionSlice | None:
     region = parse_region(given.parameters, given.name)
-    if region is None:
-        return
-    if given.HasField("contents"):
+    if region is not None and given.HasField("contents"):
         raise InvalidArgument(
             "unexpected 'content' provided when using shared memory for input tensor "
             f"'{given.name}' for model '{model}'"
         )
-    raise _no_such(region)
+    return region
 
 
-def _no_such(region: Region) -> NotFound:
-    # No region can be registered with this server, so none is ever found.
-    return NotFound(f"Unable to find shared memory region: '{region.name}'")
-
-
-def _outputs(message: ModelInferRequest) -> dict[str, OutputSpec]:
+def _outputs(message: ModelInferRequest) -> tuple[dict[str, OutputSpec], bool]:
+    """Return what is wanted of the outputs, and whether some of them belong into regions."""
     outputs: dict[str, OutputSpec] = {}
+    uses_regions = False
     for asked in message.outputs:
         name = asked.name
         if name in outputs:
             raise InvalidArgument(f"output '{name}' already exists in request").with_request_id(message.id)
-        outputs[name] = _output_spec(asked) if asked.parameters else OutputSpec(name)
-    return outputs
+        if asked.parameters:
+            outputs[name] = _output_spec(asked)
+            uses_regions = uses_regions or bool(outputs[name].region)
+        else:
+            outputs[name] = OutputSpec(name)
+    return outputs, uses_regions
 
 
 def _output_spec(asked: RequestedOutput) -> OutputSpec:
@@ -124,5 +132,5 @@ def _output_spec(asked: RequestedOutput) -> OutputSpec:
         if region is not None:
             raise InvalidArgument("output can't set both 'shared_memory_region' and 'classification'")
     if region is not None:
-        raise _no_such(region)
+        return OutputSpec(asked.name, region=region.name, offset=region.offset, byte_size=region.byte_size)
     return OutputSpec(asked.name, classes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritonpy import Internal, ParameterValue, Tensor
+from tritonpy import Internal, ParameterValue, RegionSlice, Tensor
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Field number and wire type of what is written by hand: raw_output_contents of one, infer_response of the other.
 _RAW_OUTPUT = bytes([ModelInferResponse.RAW_OUTPUT_CONTENTS_FIELD_NUMBER << 3 | 2])
+_NOTHING = np.empty(0, np.uint8)
 _INFER_RESPONSE = bytes([ModelStreamInferResponse.INFER_RESPONSE_FIELD_NUMBER << 3 | 2])
 
 
@@ -32,7 +33,7 @@ _FINAL_FLAG = {True: _final_flag(True), False: _final_flag(False)}
 
 
 def encode_response(response: InferResponse) -> bytes:
-    """Return the ModelInferResponse of an answer without error; all data is raw, one entry per output."""
+    """Return the ModelInferResponse of an answer without error; all data is raw, one entry per output, empty where it lies in a region."""
     return b"".join(_parts(response, b""))
 
 
@@ -105,6 +106,8 @@ def _varint(number: int) -> bytes:
 
 
 def _on_host(tensor: Tensor) -> np.ndarray[Any, Any]:
+    if isinstance(tensor.data, RegionSlice):  # the client has it already
+        return _NOTHING
     return np.ascontiguousarray(tensor.numpy())
 
 

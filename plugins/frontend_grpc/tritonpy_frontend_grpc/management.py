@@ -13,6 +13,8 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
 from tritonpy import Engine, InvalidArgument, Unsupported
+from tritonpy_frontend_grpc.settings import log_settings, trace_setting
+from tritonpy_frontend_grpc.shared_memory import SHARED_MEMORY
 from tritonpy_frontend_grpc.version import parse_version
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -93,9 +95,21 @@ MANAGEMENT: Mapping[str, Callable[[Engine, Any], Message]] = {
     "RepositoryIndex": _repository_index,
     "RepositoryModelLoad": _load,
     "RepositoryModelUnload": _unload,
+    "TraceSetting": trace_setting,
+    "LogSettings": log_settings,
+    **SHARED_MEMORY,
 }
-# These wait for models: call them in a thread.
-BLOCKING = frozenset({"ModelReady", "RepositoryModelLoad", "RepositoryModelUnload"})
+# These wait for models, or for the system to map memory: call them in a thread.
+BLOCKING = frozenset(
+    {
+        "ModelReady",
+        "TraceSetting",
+        "RepositoryModelLoad",
+        "RepositoryModelUnload",
+        "SystemSharedMemoryRegister",
+        "CudaSharedMemoryRegister",
+    }
+)
 
 
 def _message(struct: msgspec.Struct, kind: type[MessageT]) -> MessageT:

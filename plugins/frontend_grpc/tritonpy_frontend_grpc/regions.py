@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument
+from tritonpy import InvalidArgument, RegionSlice
 
 if TYPE_CHECKING:
     from tritonpy_protos.grpc_service_pb2 import InferParameter
 
 
-class Region(NamedTuple):
-    """Where a tensor lies: `byte_size` bytes from `offset` of a registered region."""
-
-    name: str
-    offset: int
-    byte_size: int
+_UINT64 = 2**64 - 1  # signed on the wire, unsigned in the server: what is negative is very large
 
 
-def parse_region(parameters: Mapping[str, InferParameter], tensor: str) -> Region | None:
-    """Return the region that the parameters of `tensor` name, None if they name none. Raises InvalidArgument."""
+def parse_region(parameters: Mapping[str, InferParameter], tensor: str) -> RegionSlice | None:
+    """Return where the parameters of `tensor` say that it lies, None if they say nothing of it. Raises InvalidArgument."""
     if "shared_memory_region" not in parameters:
         for key in ("shared_memory_offset", "shared_memory_byte_size"):
             if key in parameters:
@@ -37,13 +32,13 @@ def parse_region(parameters: Mapping[str, InferParameter], tensor: str) -> Regio
             "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter "
             f"for tensor '{tensor}'"
         )
-    return Region(region.string_param, offset, _integer(parameters, "shared_memory_byte_size", tensor))
+    return RegionSlice(region.string_param, offset, _integer(parameters, "shared_memory_byte_size", tensor))
 
 
 def _integer(parameters: Mapping[str, InferParameter], key: str, tensor: str) -> int:
     if parameters[key].WhichOneof("parameter_choice") != "int64_param":
         raise _wrong_type(key, tensor, "int64_param")
-    return parameters[key].int64_param
+    return parameters[key].int64_param & _UINT64
 
 
 def _wrong_type(key: str, tensor: str, expected: str) -> InvalidArgument:

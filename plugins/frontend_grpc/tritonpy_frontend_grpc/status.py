@@ -17,6 +17,8 @@ STATUS: Mapping[Code, int] = {
     Code.UNSUPPORTED: 12,  # UNIMPLEMENTED
     Code.ALREADY_EXISTS: 6,  # ALREADY_EXISTS
     Code.CANCELLED: 1,  # CANCELLED
+    Code.UNAUTHENTICATED: 16,  # UNAUTHENTICATED
+    Code.PERMISSION_DENIED: 7,  # PERMISSION_DENIED
 }
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 

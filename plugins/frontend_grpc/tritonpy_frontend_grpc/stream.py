@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import DecoupledRefused, Internal, TritonError
+from tritonpy import DecoupledRefused, Internal, Room, TritonError
 from tritonpy_frontend_grpc.encode import (
     encode_empty_final,
     encode_failure,
@@ -19,19 +19,16 @@ from tritonpy_frontend_grpc.encode import (
 from tritonpy_frontend_grpc.parameters import wants_empty_final
 
 if TYPE_CHECKING:
-    from tritonpy import Engine, InferRequest, InferResponse
+    from tritonpy import Engine, InferRequest, InferResponse, StreamSink
+    from tritonpy_frontend_grpc.tracing import StreamTrace
     from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 
 class Slot:
-    """One request of a stream, from its arrival to its last answer; it is the request's tag.
-
-    `put_in` is written by whoever answers, `taken_out` by the event loop: neither needs a lock.
-    """
+    """One request of a stream, from its arrival to its last answer; it is the request's tag."""
 
     __slots__ = (
-        "complete", "empty_final", "id", "in_turn", "model", "put_in", "replies", "request", "stream", "taken_out",
-        "version",
+        "complete", "empty_final", "id", "in_turn", "model", "replies", "request", "room", "stream", "trace", "version",
     )  # fmt: skip
 
     def __init__(self, stream: Stream) -> None:
@@ -42,12 +39,20 @@ class Slot:
         self.request: InferRequest | None = None
         self.replies: list[bytes] = []  # answers that wait for their turn
         self.complete = False
-        self.put_in = self.taken_out = 0
+        self.trace: StreamTrace | None = None
+        self.room: Room | None = None  # a model that answers once needs none
 
     def describe(self, message: ModelInferRequest) -> None:
         """Keep what answers and errors have to repeat, in the client's own words."""
         self.id, self.model, self.version = message.id, message.model_name, message.model_version
         self.empty_final = wants_empty_final(message.parameters)
+
+
+class Window(NamedTuple):
+    """How many answers of one request, and how many bytes of them, may wait to be sent."""
+
+    answers: int
+    nbytes: int
 
 
 class Outgoing(NamedTuple):
@@ -58,18 +63,19 @@ class Outgoing(NamedTuple):
 
 
 class Stream:
-    """The state of one call; used on the event loop only, `has_room` excepted.
+    """The state of one call; used on the event loop only.
 
-    `limit` bounds the answers of one request that wait to be sent, as far as its producer heeds it. With `ends_on_error`
-    the first error ends the call with a gRPC status. `changed` is called when there may be something to send, or nothing
-    is open any more.
+    `window` is how many answers and bytes of one request may wait to be sent, as far as its producer heeds it. With `ends_on_error`
+    the first error that a model answers ends the call with a gRPC status. `changed` is called when there may be something to send, or nothing
+    is open any more. `deadline_ns` is that of the call, and of its requests.
     """
 
-    def __init__(self, limit: int, ends_on_error: bool, changed: Callable[[], None]) -> None:
+    def __init__(self, window: Window, ends_on_error: bool, changed: Callable[[], None], deadline_ns: int = 0) -> None:
         self.unsent_bytes = 0
-        self._limit = limit
+        self._window = window
         self._ends_on_error = ends_on_error
         self._changed = changed
+        self._deadline_ns = deadline_ns
         self._open: set[Slot] = set()
         self._turns: deque[Slot] = deque()
         self._outbox: deque[Outgoing] = deque()
@@ -80,13 +86,16 @@ class Stream:
         """No request is open and nothing waits to be sent."""
         return not self._open and not self._outbox
 
-    def take(self, slot: Slot, request: InferRequest, engine: Engine) -> None:
-        """Hand `request` to the engine. Raises its TritonErrors; then the slot must be `refused`."""
+    def take(self, slot: Slot, request: InferRequest, engine: Engine, producers: StreamSink) -> None:
+        """Hand `request` to the engine; a decoupled model answers to `producers`. Raises the engine's TritonErrors; then the slot must be `refused`."""
         request.tag = slot
+        request.deadline_ns = self._deadline_ns
         try:
             engine.infer(request)
         except DecoupledRefused:
             slot.in_turn = False
+            slot.room = Room(*self._window)
+            request.sink = producers
             request.accepts_decoupled = True
             engine.infer(request)
         slot.request = request
@@ -95,17 +104,19 @@ class Stream:
             self._turns.append(slot)
 
     def refused(self, slot: Slot, error: TritonError) -> None:
-        """Answer a request that the engine did not take."""
-        slot.put_in += 1
+        """Answer a request that the engine did not take. Like Triton's streams, none ends with that: its model has seen nothing of it."""
+        slot.room = None  # this answer never went through it
         if slot.in_turn:
             self._turns.append(slot)
-        self._answer(slot, error if self._ends_on_error else encode_refusal(error.message, slot.id), True)
+        self._answer(slot, encode_refusal(error.message, slot.id), True)
 
     def answered(self, slot: Slot, response: InferResponse) -> None:
         """Take an answer, the final one or not. Never raises."""
         if response.final:
             self._open.discard(slot)
         if self._abandoned:
+            if slot.trace is not None:
+                slot.trace.answered(sends=False, final=response.final)
             return
         try:
             item = self._item(slot, response)
@@ -120,13 +131,10 @@ class Stream:
 
     def sent(self, outgoing: Outgoing) -> None:
         """Take note that a message has left."""
-        outgoing.slot.taken_out += 1
+        if outgoing.slot.room is not None:
+            outgoing.slot.room.take()
         if isinstance(outgoing.item, bytes):
             self.unsent_bytes -= len(outgoing.item)
-
-    def has_room(self, slot: Slot) -> bool:
-        """Say whether a producer may go on; called from any thread. An abandoned stream keeps nobody waiting."""
-        return self._abandoned or slot.put_in - slot.taken_out < self._limit
 
     def abandon(self) -> None:
         """Cancel what is open: nobody takes the answers any more."""
@@ -134,6 +142,11 @@ class Stream:
         for slot in list(self._open):
             if slot.request is not None:
                 slot.request.cancel()
+            if slot.room is not None:
+                slot.room.abandon()
+        for slot in {*self._open, *self._turns, *(outgoing.slot for outgoing in self._outbox)}:
+            if slot.trace is not None:
+                slot.trace.abandon()
 
     def _item(self, slot: Slot, response: InferResponse) -> bytes | TritonError | None:
         if response.error is not None:
@@ -149,7 +162,8 @@ class Stream:
         if isinstance(item, TritonError):
             self._outbox.append(Outgoing(slot, item))  # it waits for no turn: the call ends here
         elif item is None:
-            slot.taken_out += 1
+            if slot.room is not None:
+                slot.room.take()
         else:
             self.unsent_bytes += len(item)
             if slot.in_turn:
@@ -157,6 +171,8 @@ class Stream:
             else:
                 self._outbox.append(Outgoing(slot, item))
         slot.complete = final
+        if slot.trace is not None:
+            slot.trace.answered(sends=isinstance(item, bytes), final=final)
         if slot.in_turn:
             self._advance()
         self._changed()

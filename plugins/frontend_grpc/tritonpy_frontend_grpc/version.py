@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from tritonpy import InvalidArgument
 
 _LARGEST = 2**63 - 1
+_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,20})(?![0-9])")  # as C reads one: what follows it is nobody's business
 
 
 def parse_version(text: str) -> int:
     """Return the version, -1 where the client leaves the choice to the server. Raises InvalidArgument."""
     if not text:
         return -1
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or int(digits) > _LARGEST:
+    number = _NUMBER.match(text)
+    if number is None or abs(int(number[1])) > _LARGEST:
         raise InvalidArgument(
             f"failed to get model version from specified version string '{text}' (details: stol), "
             "version should be an integral value > 0"
         )
-    if digits != text:
+    version = int(number[1])
+    if version < 0:
         raise InvalidArgument(f"invalid model version specified '{text}' , version should be an integral value > 0")
-    return int(digits)
+    return version

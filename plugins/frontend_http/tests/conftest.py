@@ -6,15 +6,20 @@ import asyncio
 import http.client
 import json
 import logging
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import trustme
 from hypothesis import HealthCheck, settings
 
 from tritonpy import (
+    AlreadyExists,
+    CudaRegion,
     DecoupledRefused,
     Duration,
     Engine,
@@ -23,15 +28,24 @@ from tritonpy import (
     InferRequest,
     InferResponse,
     InferStatistics,
+    LogChanges,
+    LogSettings,
     ModelGauges,
     ModelIndex,
     ModelMetadata,
     ModelStatistics,
     NotFound,
+    RegionKind,
     ServerMetadata,
+    SystemRegion,
     Tensor,
     TensorMetadata,
+    TraceChanges,
+    Tracer,
+    TraceSettings,
+    Unsupported,
 )
+from tritonpy.testing import ToyEngine
 from tritonpy_frontend_http.frontend import HttpFrontend, HttpOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -44,6 +58,7 @@ class FakeEngine(Engine):
     """Echoes the inputs of model "echo" as outputs of the same names, at once or when `release` is called."""
 
     def __init__(self) -> None:
+        self.toy = ToyEngine()  # keeps the settings
         self.requests: list[InferRequest] = []
         self.hold = False
         self.held: list[InferRequest] = []
@@ -51,6 +66,7 @@ class FakeEngine(Engine):
         self.answer: Callable[[InferRequest], Sequence[InferResponse]] = self.echo
         self.error: Exception | None = None
         self.ready = True
+        self.calls: list[tuple[Any, ...]] = []
         self.loads: list[tuple[Any, ...]] = []
         self.config = ModelConfig(name="echo", max_batch_size=0)
         given = self.config.input.add()
@@ -83,6 +99,18 @@ class FakeEngine(Engine):
             raise DecoupledRefused("decoupled")
         if name != "echo":
             raise NotFound(f"Request for unknown model: '{name}' is not found")
+
+    def trace_settings(self, model_name: str = "") -> TraceSettings:
+        return self.toy.trace_settings(model_name)
+
+    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
+        self.toy.change_trace_settings(changes, model_name)
+
+    def log_settings(self) -> LogSettings:
+        return self.toy.log_settings()
+
+    def change_log_settings(self, changes: LogChanges) -> None:
+        self.toy.change_log_settings(changes)
 
     def server_metadata(self) -> ServerMetadata:
         return ServerMetadata("triton", "1.2.3", ["classification"])
@@ -128,6 +156,28 @@ class FakeEngine(Engine):
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         self.loads.append((name, unload_dependents))
 
+    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
+        self.calls.append(("regions", kind, name))
+        if kind == "cuda":
+            return [CudaRegion("on a GPU", 1, 2**40)]
+        return [SystemRegion("one", "/one", 4096, 2**40), SystemRegion("two", "two", 0, 1)]
+
+    def check_region(self, kind: RegionKind, name: str) -> None:
+        self.calls.append(("check_region", kind, name))
+        if name == "refused":
+            raise Unsupported("not here")
+
+    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        self.calls.append(("register_system_region", name, key, offset, byte_size))
+        if name == "taken":
+            raise AlreadyExists("shared memory region 'taken' already in manager")
+
+    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+        self.calls.append(("register_cuda_region", name, handle, device_id, byte_size))
+
+    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
+        self.calls.append(("unregister_regions", kind, name))
+
 
 class Reply:
     """An HTTP response read to its end."""
@@ -149,19 +199,20 @@ class Reply:
 class LiveServer:
     """The real frontend on an event loop in a thread."""
 
-    def __init__(self, engine: FakeEngine, **options: Any) -> None:
+    def __init__(self, engine: FakeEngine, gatekeeper: Any = None, tracer: Any = None, **options: Any) -> None:
         self.engine = engine
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="http-test-loop")
         self.thread.start()
-        context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.test.http"))
+        context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.test.http"), gatekeeper, tracer or Tracer())
         self.frontend = HttpFrontend(HttpOptions(**{"port": 0, **options}), context)
         try:
             self.run(self.frontend.start(engine))
         except BaseException:
             self.close()
             raise
-        self.port = int(self.frontend.address().rpartition(":")[2])
+        address = self.frontend.address()
+        self.port = 0 if address.startswith("unix:") else int(address.rpartition(":")[2])
 
     def run(self, coroutine: Any, timeout: float = 30) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
@@ -205,8 +256,8 @@ def server(engine: FakeEngine) -> Iterator[LiveServer]:
 def start_server(engine: FakeEngine) -> Iterator[Callable[..., LiveServer]]:
     started: list[LiveServer] = []
 
-    def start(**options: Any) -> LiveServer:
-        started.append(LiveServer(engine, **options))
+    def start(gatekeeper: Any = None, **options: Any) -> LiveServer:
+        started.append(LiveServer(engine, gatekeeper, **options))
         return started[-1]
 
     yield start
@@ -217,3 +268,41 @@ def start_server(engine: FakeEngine) -> Iterator[Callable[..., LiveServer]]:
 @pytest.fixture
 def tensor() -> Callable[..., Tensor]:
     return lambda name, values, dtype=np.float32: Tensor.from_numpy(name, np.asarray(values, dtype))
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    """Whom clients of the tests trust."""
+    return trustme.CA()
+
+
+class PemFiles:
+    """Certificate, key and root on disk, as options of TLS; `renew` replaces the first two."""
+
+    def __init__(self, folder: Path, authority: trustme.CA) -> None:
+        self.folder = folder
+        self.options = {
+            "certificate_file": str(folder / "certificate.pem"),
+            "key_file": str(folder / "key.pem"),
+            "client_ca_file": str(folder / "root.pem"),
+        }
+        authority.cert_pem.write_to_path(folder / "root.pem")
+        self.renew(authority)
+
+    def renew(self, authority: trustme.CA) -> None:
+        made = authority.issue_cert("localhost", "127.0.0.1")
+        (self.folder / "certificate.pem").write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
+        made.private_key_pem.write_to_path(self.folder / "key.pem")
+
+    def context(self, client: trustme.LeafCert | None = None) -> ssl.SSLContext:
+        """Return what a client that trusts the root connects with."""
+        context = ssl.create_default_context(cafile=self.options["client_ca_file"])
+        if client is not None:
+            client.configure_cert(context)
+        return context
+
+
+@pytest.fixture
+def pem(tmp_path: Path, authority: trustme.CA) -> PemFiles:
+    """Files for an encrypted server."""
+    return PemFiles(tmp_path, authority)

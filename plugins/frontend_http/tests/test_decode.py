@@ -13,8 +13,8 @@ from tritonpy import (
     CallbackSink,
     Internal,
     InvalidArgument,
-    NotFound,
     OutputSpec,
+    RegionSlice,
     SequenceInfo,
     Tensor,
     TritonError,
@@ -117,13 +117,54 @@ def test_names_are_given_once():
     )
 
 
-def test_no_source_and_shared_memory_are_refused():
+def test_an_input_needs_a_source():
     bare = {"name": "X", "datatype": "INT32", "shape": [1]}
     assert "But no field is set" in refused(InvalidArgument, {"inputs": [bare]})
-    region = {"shared_memory_region": "r", "shared_memory_byte_size": 4}
-    text = "Unable to find shared memory region: 'r'"
-    assert refused(NotFound, {"inputs": [{**bare, "parameters": region}]}) == text
-    assert refused(NotFound, {"inputs": [X], "outputs": [{"name": "Y", "parameters": region}]}) == text
+
+
+REGION = {"shared_memory_region": "r", "shared_memory_byte_size": 2**64 - 1, "shared_memory_offset": 8}
+
+
+def test_an_input_in_shared_memory_is_left_to_the_engine():
+    far = {"name": "R", "datatype": "INT32", "shape": [1], "parameters": REGION}
+    binary_input = {"name": "B", "datatype": "INT8", "shape": [2], "parameters": {"binary_data_size": 2}}
+    request, _ = decode({"inputs": [far, X, binary_input]}, b"\x01\x02")
+    assert request.uses_regions
+    region = request.inputs["R"]
+    assert (region.datatype, region.shape, region.data) == ("INT32", (1,), RegionSlice("r", 8, 2**64 - 1))
+    assert request.inputs["B"].numpy().tolist() == [1, 2]
+    assert not decode({"inputs": [X]})[0].uses_regions
+
+
+def test_a_region_begins_where_no_offset_is_given():
+    far = {"name": "R", "datatype": "INT32", "shape": [1], "parameters": {"shared_memory_region": "r"}}
+    assert decode({"inputs": [far]})[0].inputs["R"].data == RegionSlice("r", 0, 0)
+
+
+def test_an_unknown_datatype_is_one_in_shared_memory_too():
+    far = {"name": "R", "datatype": "INT33", "shape": [1], "parameters": REGION}
+    assert "data-type is '<invalid>'" in refused(InvalidArgument, {"inputs": [far]})
+
+
+@pytest.mark.parametrize("value", [-1, 2**64, 1.5, "1", None])
+@pytest.mark.parametrize("key", ["shared_memory_offset", "shared_memory_byte_size"])
+def test_a_number_of_shared_memory_is_unsigned_and_has_64_bits(key, value):
+    parameters = {"shared_memory_region": "r", key: value}
+    text = f"Unable to parse '{key}': attempt to access JSON non-unsigned-integer as unsigned-integer"
+    assert (
+        refused(Internal, {"inputs": [{"name": "R", "datatype": "INT32", "shape": [1], "parameters": parameters}]})
+        == text
+    )
+    assert refused(Internal, {"inputs": [X], "outputs": [{"name": "Y", "parameters": parameters}]}) == text
+
+
+def test_an_output_may_go_to_shared_memory():
+    outputs = [{"name": "Y", "parameters": {**REGION, "binary_data": False}}, {"name": "Z"}]
+    request, _ = decode({"inputs": [X], "outputs": outputs})
+    assert request.uses_regions
+    assert request.outputs == {
+        "Y": OutputSpec("Y", region="r", offset=8, byte_size=2**64 - 1), "Z": OutputSpec("Z"),
+    }  # fmt: skip
 
 
 def test_outputs_say_how_they_are_sent():
@@ -216,10 +257,11 @@ def test_the_size_limit_holds_for_json_and_not_for_binary_data():
     [
         (b"-1", "inference header size should be in range (0, 230), got: -1"),
         (b"231", "inference header size should be in range (0, 230), got: 231"),
-        (b"9" * 30, f"inference header size should be in range (0, 230), got: {'9' * 30}"),
+        (b"2147483647", "inference header size should be in range (0, 230), got: 2147483647"),
+        (b"2147483648", "Unable to parse Inference-Header-Content-Length, got: 2147483648"),
         (b"abc", "Unable to parse Inference-Header-Content-Length, got: abc"),
         (b"", "Unable to parse Inference-Header-Content-Length, got: "),
-        (b"1.5", "Unable to parse Inference-Header-Content-Length, got: 1.5"),
+        (b"x1", "Unable to parse Inference-Header-Content-Length, got: x1"),
         (b"9" * 9000, f"Unable to parse Inference-Header-Content-Length, got: {'9' * 80}"),
     ],
 )
@@ -227,6 +269,11 @@ def test_bad_header_lengths_are_refused(value, text):
     with pytest.raises(InvalidArgument) as caught:
         header_length(value, 230)
     assert caught.value.message == text
+
+
+@pytest.mark.parametrize(("value", "length"), [(b"12", 12), (b" +12 ", 12), (b"12.5", 12), (b"12x", 12), (b"0x12", 0)])
+def test_a_header_length_is_read_as_far_as_it_is_a_number(value, length):
+    assert header_length(value, 230) == length
 
 
 def test_good_header_lengths():

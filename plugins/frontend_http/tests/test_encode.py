@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import DTYPES, InferResponse, Internal, InvalidArgument, OutputSpec, Tensor
+from tritonpy import DTYPES, InferResponse, Internal, InvalidArgument, OutputSpec, RegionSlice, Tensor
 from tritonpy_frontend_http.compression import UnsupportedEncoding
 from tritonpy_frontend_http.encode import JOIN_BELOW, JSON_TYPE, encode_error, encode_infer
 
@@ -48,6 +48,14 @@ def test_binary_data_follows_in_the_order_of_the_outputs():
 def test_each_named_output_has_its_own_form():
     header, tail = split(*encode([D, S], {"D": OutputSpec("D"), "S": OutputSpec("S", binary=True)}))
     assert header["outputs"][0] == {"name": "D", "datatype": "BYTES", "shape": [1, 2], "data": ["a", "b"]}
+    assert tail == S.data.tobytes()
+
+
+def test_an_output_in_shared_memory_is_only_described():
+    far = Tensor("R", "INT32", (1, 2), RegionSlice("r", 0, 8))
+    specs = {"R": OutputSpec("R", region="r", byte_size=8), "S": OutputSpec("S", binary=True)}
+    header, tail = split(*encode([far, S], specs))
+    assert header["outputs"][0] == {"name": "R", "datatype": "INT32", "shape": [1, 2]}
     assert tail == S.data.tobytes()
 
 

@@ -13,6 +13,12 @@ from tritonpy_frontend_http import json_document as document
 SYNTAX = [
     (b"hello", "Invalid value. at 0"),
     (b"", "The document is empty. at 0"),
+    (b" \n ", "The document is empty. at 3"),
+    (b'[tr"ue]', "Invalid value. at 3"),
+    (b"[1, nul]", "Invalid value. at 7"),
+    (b'{"a":-x}', "Invalid value. at 6"),
+    (b"[-", "Invalid value. at 2"),
+    (b'["ab\\u20x1"]', "Incorrect hex digit after \\u escape in string. at 4"),
     (b"{", "Missing a name for object member. at 1"),
     (b'{"inputs":[{"name"', "Missing a colon after a name of object member. at 18"),
     (b'{"inp', "Missing a closing quotation mark in string. at 5"),
@@ -22,9 +28,12 @@ SYNTAX = [
     (b'{"a":"\x01"}', "Invalid escape character in string. at 6"),
     (b'{"a":1}  x', "The document root must not be followed by other values. at 9"),
     (b'{"a":1e999}', "Number too big to be stored in double. at 5"),
-    (b'{"a":[1', "Missing a comma or ] after an array element. at 7"),
-    (b'{"a":"]","b":1', "Missing a comma or } after an object member. at 14"),
-    ('{"é":1'.encode(), "Missing a comma or } after an object member. at 7"),
+    (b'{"a":[1', "Missing a comma or ']' after an array element. at 7"),
+    (b"[1.]", "Miss fraction part in number. at 3"),
+    (b"[1e]", "Miss exponent in number. at 3"),
+    (b"[1.", "Miss fraction part in number. at 3"),
+    (b'{"a":"]","b":1', "Missing a comma or '}' after an object member. at 14"),
+    ('{"é":1'.encode(), "Missing a comma or '}' after an object member. at 7"),
     (b'{"id":"\xff"}', "Invalid encoding in string. at 7"),
     (b'{"id":"\\ud800"}', "The surrogate pair in string is invalid. at 7"),
     ('{"é":"a\\uDFFF"}'.encode(), "The surrogate pair in string is invalid. at 8"),
@@ -34,7 +43,7 @@ SYNTAX = [
 
 @pytest.mark.parametrize(("raw", "text"), SYNTAX)
 def test_syntax_errors_have_tritons_words_and_byte_offset(raw, text):
-    with pytest.raises(InvalidArgument) as caught:
+    with pytest.raises(Internal) as caught:
         document.parse(raw)
     assert caught.value.message == f"failed to parse the request JSON buffer: {text}"
 
@@ -57,8 +66,12 @@ def test_the_first_of_two_equal_members_wins():
     assert document.parse(b'{"a":1,"a":2}') == {"a": 1}
 
 
+def test_objects_may_be_made_of_their_members():
+    assert document.parse(b'{"a":1,"a":{"b":2}}', tuple) == (("a", 1), ("a", (("b", 2),)))
+
+
 def test_a_number_of_very_many_digits_is_refused():
-    with pytest.raises(InvalidArgument, match=r"Number too big"):
+    with pytest.raises(Internal, match=r"Number too big"):
         document.parse(b"1" * 10_000)
 
 
@@ -77,7 +90,7 @@ def test_every_json_value_is_read_as_python_reads_it(value):
 def test_any_bytes_are_read_or_refused(raw):
     try:
         document.parse(raw)
-    except InvalidArgument as error:
+    except Internal as error:
         assert error.message.startswith("failed to parse the request JSON buffer: ")  # noqa: PT017
 
 
@@ -85,7 +98,7 @@ def test_any_bytes_are_read_or_refused(raw):
 def test_a_truncated_document_is_refused_or_shorter(value, data):
     raw = json.dumps([value]).encode()
     cut = data.draw(st.integers(0, len(raw) - 1))
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(Internal):
         document.parse(raw[:cut])
 
 
@@ -114,3 +127,17 @@ def test_a_missing_member_is_named(holder):
         document.member(holder, "x")
     assert document.find(holder, "x") is None
     assert not document.has(holder, "x")
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"\x1f\x8b\x08", "Invalid value. at 0"),
+        (b"\xff", "Invalid value. at 0"),
+        (b"[1, \xff]", "Invalid value. at 4"),
+        (b'{"a": "b\xff"}', "Invalid encoding in string. at 8"),
+    ],
+)
+def test_bytes_that_are_no_text_are_named_by_what_was_expected_there(raw, text):
+    with pytest.raises(Internal, match=text):
+        document.parse(raw)

@@ -159,8 +159,15 @@ def test_the_element_count_is_a_product_or_an_error(shape):
     except InvalidArgument:
         assert 0 not in shape
         assert math.prod(shape) > 2**63 - 1
+    except Internal:
+        assert 2**64 in shape
     else:
         assert count == (math.prod(shape) if shape else 0)
+
+
+def test_a_dimension_beyond_64_bits_is_no_dimension():
+    with pytest.raises(Internal, match="Unable to parse 'shape': attempt to access JSON non-unsigned-integer"):
+        element_count("x", (1, 2**64))
 
 
 def test_numbers_that_json_lacks_are_written_as_triton_writes_them():

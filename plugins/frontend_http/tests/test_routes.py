@@ -20,7 +20,7 @@ EVERY_POST = [
 UNKNOWN = [
     "/", "/v1", "/v2/", "/v2/x", "/v2/health", "/v2/models", "/v2/models/", "/v2/models/echo/x", "/v2/models/echo/versions",
     "/v2/models/echo/versions/x", "/v2/models/echo/versions/1x/ready", "/v2/models/echo/versions/x/config", "/v2/repository",
-    "/v2/repository/models/echo", "/v2/models/echo/generate",
+    "/v2/repository/models/echo", "/v2/models//ready", "//v2", "/v2%2Fhealth%2Flive", "/v2/models%2Fecho", "/v2/models/a%2fb/config",
 ]  # fmt: skip
 
 
@@ -30,10 +30,17 @@ def test_every_get_route_answers(server):
 
 
 def test_other_methods_are_not_allowed(server):
-    for method, paths in (("POST", EVERY_GET), ("DELETE", EVERY_GET), ("GET", EVERY_POST), ("PUT", EVERY_POST)):
+    wrong = {
+        "POST": EVERY_GET,
+        "GET": EVERY_POST,
+        **dict.fromkeys(("DELETE", "PUT", "OPTIONS"), EVERY_GET + EVERY_POST),
+    }
+    for method, paths in wrong.items():
         for path in paths:
             reply = server.call(method, path)
             assert (reply.status, reply.body) == (405, b'{"error":"Method Not Allowed"}'), (method, path)
+            plain = "/health/" in path or path.endswith(("/ready", "/infer"))
+            assert reply.headers["content-type"] == ("text/plain" if plain else "application/json"), (method, path)
     assert server.call("HEAD", "/v2").status == 405
 
 
@@ -42,6 +49,7 @@ def test_unknown_paths_are_not_found(server):
         for method in ("GET", "POST"):
             reply = server.call(method, path)
             assert (reply.status, reply.body) == (404, b'{"error":"Not Found"}'), (method, path)
+            assert reply.headers["content-type"] == "text/plain"
 
 
 def test_health_has_no_body(server, engine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import Any
 
@@ -15,17 +16,36 @@ from tritonpy import (
     InferRequest,
     Internal,
     InvalidArgument,
-    NotFound,
     OutputSpec,
     SequenceInfo,
     Sink,
     Tensor,
+    TritonError,
 )
-from tritonpy_frontend_http.header import InferHeader, InputHeader, OutputHeader, check_one_source, read_header
-from tritonpy_frontend_http.json_document import INT64_MAX, INT64_MIN, as_bool, as_string, as_uint, prefixed
+from tritonpy_frontend_http.header import (
+    InferHeader,
+    InputHeader,
+    OutputHeader,
+    OutputParameters,
+    check_one_source,
+    read_header,
+)
+from tritonpy_frontend_http.json_document import (
+    INT64_MAX,
+    INT64_MIN,
+    UINT64_MAX,
+    as_bool,
+    as_string,
+    as_uint,
+    prefixed,
+)
 from tritonpy_frontend_http.json_tensors import from_json, invalid_shape
+from tritonpy_frontend_http.regions import region_slice
 
+_INT32_MAX = (1 << 31) - 1
 _HEADER_LENGTH = "Inference-Header-Content-Length"
+# Triton reads numbers in text as C does: what follows them is nobody's business.
+_LEADING_NUMBER = re.compile(rb"\s*[+-]?[0-9]{1,10}(?![0-9])")
 
 
 def header_length(given: bytes | None, content_length: int) -> int:
@@ -35,14 +55,21 @@ def header_length(given: bytes | None, content_length: int) -> int:
     """
     if given is None:
         return content_length
-    text = given.decode("latin-1")
-    try:
-        length = int(text)
-    except ValueError:
-        raise InvalidArgument(f"Unable to parse {_HEADER_LENGTH}, got: {text[:80]}") from None
+    length = int(given) if given.isdigit() and len(given) < 10 else _leading_number(given)
     if not 0 <= length <= content_length:
-        raise InvalidArgument(f"inference header size should be in range (0, {content_length}), got: {text[:80]}")
+        raise InvalidArgument(f"inference header size should be in range (0, {content_length}), got: {_shown(given)}")
     return length
+
+
+def _leading_number(given: bytes) -> int:
+    number = _LEADING_NUMBER.match(given)
+    if number is None or abs(int(number[0])) > _INT32_MAX:
+        raise InvalidArgument(f"Unable to parse {_HEADER_LENGTH}, got: {_shown(given)}")
+    return int(number[0])
+
+
+def _shown(given: bytes) -> str:
+    return given[:80].decode("latin-1")
 
 
 def check_json_size(size: int, limit: int) -> None:
@@ -88,14 +115,14 @@ def _add_inputs(request: InferRequest, header: InferHeader, body: bytes, at: int
             and parameters.shared_memory_region is UNSET
         ):
             if at + size > end:
-                raise _too_short(name, at + size - end, request.model_name)
+                raise _too_short(name, size, end - at, request.model_name)
             try:
                 inputs[name] = _view(name, given.datatype, shape, body, at, size)
             except (KeyError, ValueError):
                 raise _unknown(request, name, given.datatype, shape) from None
             at += size
         else:
-            inputs[name] = _other_source(given, shape, limit)
+            inputs[name] = _other_source(request, given, shape, limit)
     if at != end:
         raise InvalidArgument(f"unexpected additional input data for model '{request.model_name}'")
 
@@ -116,21 +143,25 @@ def _unknown(request: InferRequest, name: str, datatype: str, shape: tuple[int, 
     )
 
 
-def _too_short(name: str, missing: int, model: str) -> InvalidArgument:
+def _too_short(name: str, size: int, left: int, model: str) -> TritonError:
+    if size > UINT64_MAX:
+        return Internal(
+            "Unable to parse 'binary_data_size': attempt to access JSON non-unsigned-integer as unsigned-integer"
+        )
     return InvalidArgument(
-        f"unexpected size for input '{name}', expecting {missing} additional bytes for model '{model}'"
+        f"unexpected size for input '{name}', expecting {size - left} additional bytes for model '{model}'"
     )
 
 
-def _other_source(given: InputHeader, shape: tuple[int, ...], limit: int) -> Tensor:
+def _other_source(request: InferRequest, given: InputHeader, shape: tuple[int, ...], limit: int) -> Tensor:
     check_one_source(given)
-    if given.data is UNSET:
-        raise _no_region(given.parameters.shared_memory_region)  # type: ignore[union-attr]
-    return from_json(given.name, given.datatype, shape, given.data, limit)
-
-
-def _no_region(name: object) -> NotFound:
-    return NotFound(f"Unable to find shared memory region: '{name}'")
+    parameters = given.parameters
+    if isinstance(parameters, UnsetType) or isinstance(region := parameters.shared_memory_region, UnsetType):
+        return from_json(given.name, given.datatype, shape, given.data, limit)
+    if given.datatype not in DTYPES:
+        raise _unknown(request, given.name, given.datatype, shape)
+    request.uses_regions = True
+    return Tensor(given.name, given.datatype, shape, region_slice(region, parameters))
 
 
 def _add_outputs(request: InferRequest, outputs: list[OutputHeader]) -> None:
@@ -142,17 +173,24 @@ def _add_outputs(request: InferRequest, outputs: list[OutputHeader]) -> None:
         if parameters is UNSET:
             specs[name] = OutputSpec(name)
             continue
-        if parameters.shared_memory_region is not UNSET:
-            if parameters.classification is not UNSET:
-                raise InvalidArgument("Output can't set both 'shared_memory_region' and 'classification'")
-            if parameters.binary_data is True:
-                raise InvalidArgument("Output can't set both 'shared_memory_region' and 'binary_data'")
-            raise _no_region(parameters.shared_memory_region)
+        if not isinstance(parameters.shared_memory_region, UnsetType):
+            specs[name] = _in_region(name, parameters, parameters.shared_memory_region)
+            request.uses_regions = True
+            continue
         classes = parameters.classification or 0
         specs[name] = OutputSpec(name, classes, binary=parameters.binary_data is True)
         if classes:
             request.classifies = True
     request.outputs = specs
+
+
+def _in_region(name: str, parameters: OutputParameters, region: str) -> OutputSpec:
+    if parameters.classification is not UNSET:
+        raise InvalidArgument("Output can't set both 'shared_memory_region' and 'classification'")
+    if parameters.binary_data is True:
+        raise InvalidArgument("Output can't set both 'shared_memory_region' and 'binary_data'")
+    part = region_slice(region, parameters)
+    return OutputSpec(name, region=region, offset=part.offset, byte_size=part.byte_size)
 
 
 def _prefix(request: InferRequest) -> str:
@@ -169,7 +207,7 @@ def _apply_parameters(request: InferRequest, given: dict[str, Any]) -> bool:
             if key == "binary_data_output":
                 binary = as_bool(value)
             elif key == "sequence_id":
-                sequence_id = as_uint(value) if type(value) is int and value >= 0 else as_string(value)
+                sequence_id = as_uint(value) if type(value) is int and 0 <= value <= UINT64_MAX else as_string(value)
             elif key == "sequence_start":
                 start = as_bool(value)
             elif key == "sequence_end":
@@ -193,6 +231,11 @@ def _custom(key: str, value: Any) -> str | int | bool | float:
         raise InvalidArgument(
             "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified."
         )
+    return parameter_value(key, value)
+
+
+def parameter_value(key: str, value: Any) -> str | int | bool | float:
+    """Return the value of a request parameter; an integer that no 64 bits hold becomes a float. Raises InvalidArgument for other kinds."""
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         return float(value)
     if isinstance(value, (str, bool, int, float)):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tritonpy import InferResponse, OutputSpec, Tensor, TritonError
+from tritonpy import InferResponse, OutputSpec, RegionSlice, Tensor, TritonError, Unauthenticated
 from tritonpy_frontend_http.compression import SUPPORTED, UnsupportedEncoding
 from tritonpy_frontend_http.errors import STATUS, error_body
 from tritonpy_frontend_http.json_tensors import to_json
@@ -83,6 +83,8 @@ def _binary_output(name: str, datatype: str, shape: tuple[int, ...], nbytes: int
 
 
 def _json_output(tensor: Tensor) -> bytes:
+    if isinstance(tensor.data, RegionSlice):  # the client has it already
+        return _quote({"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape})
     return _quote({"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape, "data": to_json(tensor)})
 
 
@@ -101,4 +103,6 @@ def encode_error(error: TritonError, kind: tuple[bytes, bytes] = PLAIN_TYPE) -> 
     headers = [kind, (b"content-length", b"%d" % len(body))]
     if isinstance(error, UnsupportedEncoding):
         headers.append((b"accept-encoding", SUPPORTED))
+    elif isinstance(error, Unauthenticated):
+        headers.append((b"www-authenticate", b'Bearer realm="tritonpy"'))
     return Reply(STATUS[error.code], headers, (body,), len(body))

@@ -17,6 +17,8 @@ STATUS: Mapping[Code, int] = {
     Code.UNSUPPORTED: 501,
     Code.ALREADY_EXISTS: 400,
     Code.CANCELLED: 400,
+    Code.UNAUTHENTICATED: 401,
+    Code.PERMISSION_DENIED: 403,
 }
 
 STOPPING = "Server is stopping, it has stopped accepting new requests"

@@ -5,43 +5,61 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from tritonpy import Engine, TritonError
+from tritonpy import Engine, Room, TritonError
 from tritonpy_frontend_http.errors import STATUS, STOPPING, error_body
+from tritonpy_frontend_http.generate.path import generate_target
 from tritonpy_frontend_http.infer_calls import InferCalls
 from tritonpy_frontend_http.infer_path import infer_target
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_http.generate.calls import GenerateCalls
 
 _READY = "/v2/health/ready"
 _PROBES = frozenset({_READY, "/v2/health/live"})
 _VERSIONED = re.compile(r"/v2/models/[^/]+/versions/([^/]*)")
 _STOPPING_BODY = error_body(STOPPING)
+_NO_METHOD_BODY = error_body("Method Not Allowed")
+_NO_PATH_BODY = error_body("Not Found")
+_JSON = b"application/json"
+_PLAIN = b"text/plain"  # what Triton calls the errors, JSON too, that come before a request is looked at
 
 
 class FrontDoor:
     """Answers probes itself: a server is ready long before the framework of the management routes is imported.
 
     The import takes half a second, so it happens in a thread, when `import_routes` is called or the first request wants a route.
+    `make_room` returns the room of one generate call.
     """
 
-    def __init__(self, engine: Engine, calls: InferCalls, log: logging.Logger, limit: int) -> None:
+    def __init__(
+        self, engine: Engine, calls: InferCalls, log: logging.Logger, limit: int, make_room: Callable[[], Room]
+    ) -> None:
         self._engine = engine
         self._calls = calls
         self._log = log
         self._limit = limit
+        self._make_room = make_room
+        self._generate_calls: GenerateCalls | None = None
         self._routes: asyncio.Future[Any] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        path = scope["path"]
+        path = scope["raw_path"].decode("latin-1")
         if self._calls.draining:
-            await _send_json(send, 503, _STOPPING_BODY)
+            await _send(send, 503, _STOPPING_BODY)
         elif path in _PROBES:
             await self._answer_probe(path, scope["method"], send)
-        elif infer_target(scope["raw_path"].decode("latin-1")):  # by POST it would not come here
-            await _send_json(send, 405, error_body("Method Not Allowed"))
+        elif infer_target(path):  # by POST it would not come here
+            await _send(send, 405, _NO_METHOD_BODY, _PLAIN)
+        elif target := generate_target(path):
+            await self._import_generate_calls().serve(target, scope, receive, send)
         elif not _is_known(path):
-            await _send_json(send, 404, error_body("Not Found"))
+            await _send(send, 404, _NO_PATH_BODY, _PLAIN)
         else:
+            if scope["method"] == "OPTIONS":  # the framework would answer it by itself
+                scope = {**scope, "method": "TRACE"}
             await (await self.import_routes())(scope, receive, send)
 
     def import_routes(self) -> asyncio.Future[Any]:
@@ -50,6 +68,15 @@ class FrontDoor:
             self._routes = asyncio.get_running_loop().run_in_executor(None, self._make_routes)
         return asyncio.shield(self._routes)  # one caller that goes away must not take it from the others
 
+    def _import_generate_calls(self) -> GenerateCalls:
+        if self._generate_calls is None:
+            from tritonpy_frontend_http.generate.calls import GenerateCalls
+
+            self._generate_calls = GenerateCalls(
+                self._engine, self._log, self._limit, self._make_room, self._calls.tracer
+            )
+        return self._generate_calls
+
     def _make_routes(self) -> Any:
         from tritonpy_frontend_http.routes import management_app
 
@@ -57,25 +84,27 @@ class FrontDoor:
 
     async def _answer_probe(self, path: str, method: str, send: Any) -> None:
         if method != "GET":
-            await _send_json(send, 405, error_body("Method Not Allowed"))
+            await _send(send, 405, _NO_METHOD_BODY, _PLAIN)
             return
         try:
             good = self._engine.is_ready() if path == _READY else self._engine.is_live()
         except TritonError as error:
-            await _send_json(send, STATUS[error.code], error_body(error.message))
+            await _send(send, STATUS[error.code], error_body(error.message))
             return
-        headers = [(b"content-type", b"text/plain"), (b"content-length", b"0")]
+        headers = [(b"content-type", _PLAIN), (b"content-length", b"0")]
         await send({"type": "http.response.start", "status": 200 if good else 400, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
 
 def _is_known(path: str) -> bool:
-    # Litestar would take "/v2/" for "/v2" and any text for a version; to Triton neither path exists.
+    # Litestar would take "/v2/" and "//v2" for "/v2", "%2F" for "/", and any text for a version; to Triton no such path exists.
+    if path.endswith("/") or "//" in path or "%2f" in path.lower():
+        return False
     versioned = _VERSIONED.match(path)
-    return not path.endswith("/") and (versioned is None or (versioned[1].isascii() and versioned[1].isdigit()))
+    return versioned is None or (versioned[1].isascii() and versioned[1].isdigit())
 
 
-async def _send_json(send: Any, status: int, body: bytes) -> None:
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+async def _send(send: Any, status: int, body: bytes, kind: bytes = _JSON) -> None:
+    headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

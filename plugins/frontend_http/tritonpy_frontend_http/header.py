@@ -64,7 +64,7 @@ _decode = msgspec.json.Decoder(InferHeader).decode
 def read_header(raw: bytes | memoryview) -> InferHeader:
     """Return the JSON part of a request.
 
-    Raises InvalidArgument for what is not JSON, Internal (as Triton does) for members that are missing or of a wrong type.
+    Raises Internal (as Triton does) for what is not JSON and for members that are missing or of a wrong type.
     """
     try:
         return _decode(raw)

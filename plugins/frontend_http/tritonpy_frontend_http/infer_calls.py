@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from tritonpy import (
     DecoupledRefused,
@@ -14,18 +15,24 @@ from tritonpy import (
     Internal,
     InvalidArgument,
     LoopSink,
+    Tracer,
     TritonError,
     Unavailable,
     Unsupported,
     incident,
     now_ns,
 )
+from tritonpy_frontend_http.body_size import refuse_size
 from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
 from tritonpy_frontend_http.decode import decode_infer, header_length
 from tritonpy_frontend_http.encode import JSON_TYPE, PLAIN_TYPE, Reply, encode_error, encode_infer
 from tritonpy_frontend_http.errors import STOPPING
 from tritonpy_frontend_http.json_document import INT64_MAX
 from tritonpy_frontend_http.raw_request import decode_raw
+from tritonpy_frontend_http.tracing import Received, sample, send_traced
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_http.access import Visit
 
 Target = tuple[str, str]  # model name, version as written, "" for none
 # Compressed bodies up to this size are worked on in the event loop: a thread would cost more than the work.
@@ -46,10 +53,12 @@ def model_version(text: str) -> int:
 class Call:
     """One inference call on its way: where its reply goes, and what that must know of the request."""
 
-    __slots__ = ("accept_encoding", "answers", "binary", "finish", "first", "opened", "request")
+    __slots__ = ("accept_encoding", "answers", "binary", "finish", "first", "opened", "received", "request", "visit")
 
-    def __init__(self, finish: Callable[[Reply], None]) -> None:
+    def __init__(self, finish: Callable[[Reply], None], visit: Visit | None = None) -> None:
         self.finish = finish
+        self.visit = visit  # set where calls must be admitted
+        self.received: Received | None = None  # set where requests may be traced
         self.request: InferRequest | None = None
         self.first: InferResponse | None = None
         self.answers = 0
@@ -66,15 +75,23 @@ class Call:
 class InferCalls:
     """Every inference call of a frontend. All methods run on the event loop; each call gets exactly one reply.
 
-    While `draining`, new calls are refused.
+    While `draining`, new calls are refused. `tracer` chooses those to trace.
     """
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, log: logging.Logger, limit: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        log: logging.Logger,
+        limit: int,
+        tracer: Tracer | None = None,
+    ) -> None:
         self.draining = False
+        self.tracer = tracer or Tracer()
         self._engine = engine
         self._loop = loop
         self._log = log
-        self._limit = limit
+        self.limit = limit
         self._sink = LoopSink(loop, self._answered)
         self._open = 0
         self._idle = asyncio.Event()
@@ -100,9 +117,17 @@ class InferCalls:
         except Exception as error:
             self._fail(call, target, error)
 
+    def refuse_size(self, call: Call, target: Target, headers: Mapping[bytes, bytes], size: int) -> None:
+        """Answer a call whose body, of `size` bytes, was not kept."""
+        self._open += 1
+        try:
+            refuse_size(headers, size, self.limit)
+        except TritonError as error:
+            self._fail(call, target, error)
+
     def _decompress(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
         if len(body) <= _INLINE_BELOW // 8:  # compressed JSON grows about that much
-            self._submit(call, target, headers, decompress(body, self._limit))
+            self._submit(call, target, headers, decompress(body, self.limit))
             return
 
         def done(work: asyncio.Future[bytes]) -> None:
@@ -111,7 +136,7 @@ class InferCalls:
             except Exception as error:
                 self._fail(call, target, error)
 
-        self._loop.run_in_executor(None, decompress, body, self._limit).add_done_callback(done)
+        self._loop.run_in_executor(None, decompress, body, self.limit).add_done_callback(done)
 
     def _submit(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
         model, version_text = target
@@ -119,13 +144,17 @@ class InferCalls:
         json_size = header_length(headers.get(b"inference-header-content-length"), len(body))
         call.opened = True
         if json_size:
-            request, call.binary = decode_infer(body, json_size, model, version, self._sink, self._limit)
+            request, call.binary = decode_infer(body, json_size, model, version, self._sink, self.limit)
         else:
             config = self._engine.model_config(model, version)
-            request, call.binary = decode_raw(body, config, model, version, self._sink, self._limit), True
+            request, call.binary = decode_raw(body, config, model, version, self._sink, self.limit), True
+        if call.visit is not None:
+            call.visit.apply(request)
         call.request = request
         request.tag = call
         request.received_ns = now_ns()
+        if call.received is not None:
+            sample(self.tracer, request, headers, call.received)
         self._engine.infer(request)
 
     def _fail(self, call: Call, target: Target, error: Exception) -> None:
@@ -194,6 +223,9 @@ class InferCalls:
         request, call.request, call.first = call.request, None, None
         if request is not None:
             request.tag = None
+            if request.trace is not None:
+                send_traced(request.trace, call.finish, reply)
+                return
         call.finish(reply)
 
 

@@ -1,20 +1,25 @@
-"""Which paths are inference calls."""
+"""Which paths are calls of a model."""
 
 from __future__ import annotations
 
 from urllib.parse import unquote
 
-_START, _END = "/v2/models/", "/infer"
+_START = "/v2/models/"
 
 
 def infer_target(path: str) -> tuple[str, str] | None:
-    """Return (model name, version as written or "") of `/v2/models/NAME[/versions/N]/infer`, None for other paths.
+    """Return whom an inference call asks, None for other paths: `call_target` with the ending `/infer`."""
+    return call_target(path, "/infer")
+
+
+def call_target(path: str, ending: str) -> tuple[str, str] | None:
+    """Return (model name, version as written or "") of `/v2/models/NAME[/versions/N]` and `ending`, None for other paths.
 
     `path` is as sent, without the query; an escaped name is unescaped.
     """
-    if not (path.endswith(_END) and path.startswith(_START)):
+    if not (path.endswith(ending) and path.startswith(_START)):
         return None
-    name = path[len(_START) : -len(_END)]
+    name = path[len(_START) : -len(ending)]
     version = ""
     if "/" in name:
         name, between, version = name.partition("/versions/")

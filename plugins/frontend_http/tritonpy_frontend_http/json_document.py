@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Never
 
 from tritonpy import Internal, InvalidArgument
@@ -33,6 +34,8 @@ _SYNTAX = {
     "Invalid \\uXXXX escape": "Incorrect hex digit after \\u escape in string.",
     "Extra data": "The document root must not be followed by other values.",
 }
+_LITERALS = ("true", "false", "null", "NaN", "-NaN", "Infinity", "-Infinity")
+_SPACES = b" \t\n\r"
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
@@ -40,20 +43,35 @@ _ESCAPE = re.compile(
 )
 
 
-def parse(raw: bytes | memoryview) -> Any:
+def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(reversed(pairs))
+
+
+def _no_text(before: str, at: int) -> Internal:
+    """Return the error of a document whose byte `at` belongs to no text; `before` is what comes before it."""
+    try:
+        json.loads(before + "\0")
+    except json.JSONDecodeError as error:
+        if error.pos != len(before) or not error.msg.startswith("Invalid control character"):
+            return _translate(error, before + "\0")
+    return _syntax_error("Invalid encoding in string.", at)
+
+
+def parse(raw: bytes | memoryview, make_object: Callable[[list[tuple[str, Any]]], Any] = _first_wins) -> Any:
     """Return the JSON document as plain Python values; the first of two members with one name wins.
 
-    Raises InvalidArgument for what is not JSON, not UTF-8, or nested deeper than Python's parser goes.
+    `make_object` makes something else of an object: it gets every member, in their order. Raises Internal (as Triton does) for what is not
+    JSON and not UTF-8, InvalidArgument for what is nested deeper than Python's parser goes.
     """
     data = bytes(raw)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise _syntax_error("Invalid encoding in string.", error.start) from None
-    if not data.strip():
-        raise _syntax_error("The document is empty.", 0)
+        raise _no_text(data[: error.start].decode(), error.start) from None
+    if not data.strip(_SPACES):
+        raise _syntax_error("The document is empty.", len(data))
     try:
-        document = json.loads(text, object_pairs_hook=_first_wins, parse_float=_finite)
+        document = json.loads(text, object_pairs_hook=make_object, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise _translate(error, text) from None
     except RecursionError:
@@ -73,10 +91,6 @@ def _refuse_lone_surrogates(text: str) -> None:
             raise _syntax_error("The surrogate pair in string is invalid.", len(text[: escape.start()].encode()))
 
 
-def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(reversed(pairs))
-
-
 def _finite(literal: str) -> float:
     value = float(literal)
     if math.isinf(value):
@@ -84,16 +98,31 @@ def _finite(literal: str) -> float:
     return value
 
 
-def _translate(error: json.JSONDecodeError, text: str) -> InvalidArgument:
+def _translate(error: json.JSONDecodeError, text: str) -> Internal:
     at = error.pos
     if error.msg == "Expecting ',' delimiter":
-        inside = "} after an object member." if _in_object(text[:at]) else "] after an array element."
-        wording = f"Missing a comma or {inside}"
+        wording, at = _no_delimiter(text, at)
     else:
         wording = _SYNTAX.get(error.msg, "Invalid value.")
     if error.msg == "Unterminated string starting at":
         at = len(text)
+    elif error.msg == "Invalid \\uXXXX escape":
+        at -= 1  # where the escape begins
+    elif error.msg == "Expecting value":
+        at += _understood(text[at:])
     return _syntax_error(wording, len(text[:at].encode()))
+
+
+def _understood(text: str) -> int:
+    return max(size for literal in _LITERALS for size in range(len(literal) + 1) if text.startswith(literal[:size]))
+
+
+def _no_delimiter(text: str, at: int) -> tuple[str, int]:
+    what = {".": "fraction part", "e": "exponent", "E": "exponent"}.get(text[at : at + 1])
+    if what is not None and text[at - 1].isdigit():
+        return f"Miss {what} in number.", at + 1
+    inside = "'}' after an object member." if _in_object(text[:at]) else "']' after an array element."
+    return f"Missing a comma or {inside}", at
 
 
 def _in_object(text: str) -> bool:
@@ -106,8 +135,8 @@ def _in_object(text: str) -> bool:
     return open_brackets[-1:] == ["{"]
 
 
-def _syntax_error(wording: str, at: int) -> InvalidArgument:
-    return InvalidArgument(f"failed to parse the request JSON buffer: {wording} at {at}")
+def _syntax_error(wording: str, at: int) -> Internal:
+    return Internal(f"failed to parse the request JSON buffer: {wording} at {at}")
 
 
 def member(document: Any, name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy import DTYPES, ITEMSIZES, Internal, InvalidArgument, Tensor, encode_strings
-from tritonpy_frontend_http.json_document import INT64_MAX, MAX_NESTING, TOO_DEEP
+from tritonpy_frontend_http.json_document import INT64_MAX, MAX_NESTING, TOO_DEEP, UINT64_MAX
 
 _NOT_IN_JSON = ("FP16", "BF16")
 # The kinds of JSON values that a datatype takes, and the words for others.
@@ -65,6 +65,8 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
         return 0
     count = 1
     for dim in shape:
+        if dim > UINT64_MAX:
+            raise Internal("Unable to parse 'shape': attempt to access JSON non-unsigned-integer as unsigned-integer")
         if dim > INT64_MAX:
             raise invalid_shape(name, shape, "contains one or more invalid dimensions")
         count *= dim
@@ -98,12 +100,17 @@ def _check_size(name: str, size: int, limit: int) -> None:
 
 
 def _strings(name: str, shape: tuple[int, ...], data: list[Any], limit: int) -> Tensor:
+    raw = strings_from_json(data)
+    _check_size(name, raw.nbytes, limit)
+    return Tensor(name, "BYTES", shape, raw)
+
+
+def strings_from_json(data: list[Any]) -> npt.NDArray[np.uint8]:
+    """Return the strings of a list nested in any way, in wire form; raises Internal for another kind of value, InvalidArgument for deep nesting."""
     flat = _flatten(data, TOO_DEEP)
     if not set(map(type, flat)) <= {str}:
         raise Internal("Unable to parse JSON bytes array: attempt to access JSON non-string as string")
-    raw = encode_strings(flat)
-    _check_size(name, raw.nbytes, limit)
-    return Tensor(name, "BYTES", shape, raw)
+    return encode_strings(flat)
 
 
 def _numbers(name: str, datatype: str, shape: tuple[int, ...], data: list[Any], count: int) -> Tensor:

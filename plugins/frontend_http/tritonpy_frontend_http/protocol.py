@@ -7,20 +7,30 @@ request costs. A request whose head is known, byte for byte, is not even parsed.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from tritonpy import now_ns
+from tritonpy_frontend_http.body_size import unlimited
 from tritonpy_frontend_http.encode import JSON_TYPE, Reply
 from tritonpy_frontend_http.errors import error_body
 from tritonpy_frontend_http.infer_calls import Call, InferCalls, Target
 from tritonpy_frontend_http.infer_path import infer_target
 from tritonpy_frontend_http.known_heads import Head, KnownHeads
+from tritonpy_frontend_http.line import Line
+from tritonpy_frontend_http.old_clients import answer_without_chunks
+from tritonpy_frontend_http.refusal import Refusal
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_http.access import Visit
 
 MAX_CHUNKS = 65536
-_SOONEST_S = 0.01  # the loop's clock has milliseconds
+_GOES_ON = b"\r\n"
+_GOES_ON_OLD = b"connection: keep-alive\r\n\r\n"  # HTTP/1.0 closes where nothing is said
+_CLOSES = b"connection: close\r\n\r\n"
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY_CHUNKS = (
     f"Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or larger HTTP chunks."
 )
@@ -40,8 +50,8 @@ class InferCycle:
     """One inference call on a connection; what the protocol asks of a cycle of its own, it finds here too."""
 
     __slots__ = (
-        "active", "call", "complete", "disconnected", "headers", "keep_alive",
-        "message_event", "parts", "protocol", "response_complete", "target",
+        "active", "began_ns", "call", "complete", "disconnected", "ending", "headers", "keep_alive",
+        "message_event", "oversize", "parts", "protocol", "response_complete", "size", "target", "visit",
     )  # fmt: skip
 
     def __init__(
@@ -51,8 +61,13 @@ class InferCycle:
         self.target = target
         self.headers = headers
         self.keep_alive = keep_alive
+        self.ending = _GOES_ON
         self.parts: list[bytes] = []
+        self.size = 0  # of a body that comes in parts
+        self.oversize = False
         self.call: Call | None = None
+        self.visit: Visit | None = None  # set where calls must be admitted
+        self.began_ns = now_ns() if protocol.calls.tracer.active else 0
         self.active = False  # its turn on the connection has come
         self.complete = False  # its body is here
         self.response_complete = False
@@ -70,8 +85,22 @@ class InferCycle:
             parts = self.parts
             body = parts[0] if len(parts) == 1 else b"".join(parts)
             self.parts = []
-            self.call = Call(self.finish)
+            self.call = Call(self.finish, self.visit)
+            if self.oversize:
+                self.protocol.calls.refuse_size(self.call, self.target, self.headers, self.size)
+                return
+            if self.began_ns:
+                self.call.received = self.began_ns, now_ns()
             self.protocol.calls.start(self.call, self.target, self.headers, body)
+
+    def take(self, part: bytes) -> None:
+        """Keep a part of the body, unless the whole is too large already."""
+        self.size += len(part)
+        limit = self.protocol.calls.limit
+        if self.size > limit and not unlimited(self.headers, limit):
+            self.oversize, self.parts = True, []
+        else:
+            self.parts.append(part)
 
     def finish(self, reply: Reply) -> None:
         """Write the reply, unless the client is gone."""
@@ -84,7 +113,7 @@ class InferCycle:
         head: list[bytes | memoryview] = [STATUS_LINE[reply.status]]
         for name, value in reply.headers:
             head += (name, b": ", value, b"\r\n")
-        head.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
+        head.append(self.ending if keep_alive else _CLOSES)
         first, *rest = reply.parts
         head.append(first)
         transport.write(b"".join(head))
@@ -95,14 +124,11 @@ class InferCycle:
         self.protocol.on_response_complete()
 
 
-class InferProtocol(HttpToolsProtocol):
+class InferProtocol(Line):
     """A connection. Use `with_calls` to get the class that uvicorn instantiates."""
 
     calls: InferCalls
     heads: KnownHeads
-    midway = False  # the parser has begun a request and not seen its end
-    _idle_since = 0.0  # when the last reply was written, on the loop's clock
-    _idle_timer: asyncio.TimerHandle | None = None
 
     @classmethod
     def with_calls(cls, calls: InferCalls) -> type[InferProtocol]:
@@ -116,7 +142,9 @@ class InferProtocol(HttpToolsProtocol):
         if known is not None:
             self._start_known(*known, data)
             return
-        super().data_received(data)
+        self.feed(data)
+        if self.pipeline:
+            self.read_ahead(len(data))
         cycle: Any = self.cycle
         if fresh and type(cycle) is InferCycle and cycle.keep_alive and not self.midway:
             self.heads.learn(data, cycle.target, self.headers)
@@ -129,75 +157,66 @@ class InferProtocol(HttpToolsProtocol):
         cycle.start_if_ready()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request that waits on the connection, or note that it is idle.
-
-        uvicorn's own makes a timer per reply and cancels it at the next request; here one timer per connection looks round now and then.
-        """
+        """Go on with the next request that waits on the connection, or note that it is idle: uvicorn's own makes a timer per reply."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
+        self.idle_since = self.loop.time()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
-            return
-        self._idle_since = self.loop.time()
-        if self._idle_timer is None:
-            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._look_for_idleness)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timer, which would keep the connection's objects until it rings."""
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-        super().connection_lost(exc)
-
-    def _look_for_idleness(self) -> None:
-        busy = self.midway or not (self.cycle is None or self.cycle.response_complete)
-        limit = self.timeout_keep_alive
-        left = limit if busy else self._idle_since + limit - self.loop.time()
-        if left > 0:
-            self._idle_timer = self.loop.call_later(max(left, _SOONEST_S), self._look_for_idleness)
-        else:
-            self.transport.close()
-
-    def on_message_begin(self) -> None:
-        """Begin a request; what ASGI needs is made when its path is known."""
-        self.midway = True
-        self.url = b""
-        self.expect_100_continue = False
-        self.headers = []
+            self.moved()
+            self._start_asgi_task(*self.next_in_line())
 
     def on_headers_complete(self) -> None:
         """Choose the way of the request."""
+        if not self.judge_head():
+            return
         url = self.url
         target = None
         if b"/infer" in url and self.parser.get_method() == b"POST":
             target = infer_target(url.partition(b"?")[0].decode("latin-1"))
         if target is None:
-            headers, expects = self.headers, self.expect_100_continue
-            super().on_message_begin()
-            self.url, self.expect_100_continue = url, expects
-            self.headers += headers
-            super().on_headers_complete()
+            self._begin_asgi()
             return
         before: Any = self.cycle
         keep_alive = self.parser.should_keep_alive()
         cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive)
         self.cycle = cycle
-        if self.expect_100_continue:
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if keep_alive and self.parser.get_http_version() == "1.0":
+            cycle.ending = _GOES_ON_OLD
         if before is None or before.response_complete:
-            cycle.active = True
+            self._activate(cycle)
         else:
-            self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, self.app))
+            self.stand_in_line(before, cycle)
+
+    def _begin_asgi(self) -> None:
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        HttpToolsProtocol.on_message_begin(self)
+        self.url, self.expect_100_continue = url, expects
+        self.headers += headers
+        before = self.cycle
+        super().on_headers_complete()
+        if (
+            self.pipeline and self.pipeline[0][0] is self.cycle
+        ):  # uvicorn stops reading at once, and would not notice a client that leaves
+            self.stand_in_line(before, self.pipeline.popleft()[0])
+            self.flow.resume_reading()
+        if self.parser.get_http_version() == "1.0":
+            answer_without_chunks(self.cycle)
+
+    def _activate(self, cycle: InferCycle) -> None:
+        cycle.active = True
+        if self.expect_100_continue and not cycle.complete:
+            self.transport.write(_CONTINUE)
 
     def on_body(self, body: bytes) -> None:
         """Collect; an inference call needs its whole body at once, so that reading never pauses for it."""
+        self.moved()
         cycle: Any = self.cycle
         if type(cycle) is not InferCycle:
             super().on_body(body)
         elif not cycle.response_complete:
-            cycle.parts.append(body)
+            cycle.take(body)
             if len(cycle.parts) > MAX_CHUNKS and cycle.headers.get(b"transfer-encoding") == b"chunked":
                 self._refuse_chunks(cycle)
 
@@ -209,6 +228,8 @@ class InferProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Start the call whose body is now complete."""
+        if self.in_head:
+            return  # it is going to be parsed again
         self.midway = False
         cycle: Any = self.cycle
         if type(cycle) is InferCycle:
@@ -219,7 +240,9 @@ class InferProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if type(cycle) is InferCycle:
-            cycle.active = True
+            self._activate(cycle)
             cycle.start_if_ready()
+        elif type(cycle) is Refusal:
+            self.say_farewell(cycle)
         else:
             super()._start_asgi_task(cycle, app)

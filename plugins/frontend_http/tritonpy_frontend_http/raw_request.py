@@ -14,16 +14,21 @@ if TYPE_CHECKING:
 _PREFIX = "[request id: <id_unknown>] "
 
 
+def check_raw_size(size: int, limit: int) -> None:
+    """Raise InvalidArgument where a raw body is larger than the server takes."""
+    if size > limit:
+        raise InvalidArgument(
+            f"Raw input has a byte_size ({size} bytes) that exceeds the maximum allowed value of {limit} bytes. "
+            "Use --http-max-input-size to increase the limit."
+        )
+
+
 def decode_raw(body: bytes, config: ModelConfig, model: str, version: int, sink: Sink, limit: int) -> InferRequest:
     """Return the request; a batch dimension is 1 and the one variable dimension takes what the data has.
 
     Raises InvalidArgument for more than `limit` bytes, and for a model whose input cannot be deduced.
     """
-    if len(body) > limit:
-        raise InvalidArgument(
-            f"Raw input has a byte_size ({len(body)} bytes) that exceeds the maximum allowed value of {limit} bytes. "
-            "Use --http-max-input-size to increase the limit."
-        )
+    check_raw_size(len(body), limit)
     if len(config.input) != 1:
         raise InvalidArgument(
             f"{_PREFIX}Raw request must only have 1 input (found 1) to be deduced but got {len(config.input)} inputs "

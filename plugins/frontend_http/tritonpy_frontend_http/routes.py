@@ -16,6 +16,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.params import FromPath
 
 from tritonpy import (
+    Cancelled,
     Engine,
     Internal,
     InvalidArgument,
@@ -32,7 +33,10 @@ from tritonpy import (
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import STATUS, error_body
+from tritonpy_frontend_http.generate.body import read_body
 from tritonpy_frontend_http.infer_calls import model_version
+from tritonpy_frontend_http.routes_settings import settings_handlers
+from tritonpy_frontend_http.routes_shared_memory import SharedMemoryRoutes
 
 _PLAIN = {"content-type": "text/plain"}
 _DONE = Response("", status_code=200, media_type="application/json")
@@ -58,6 +62,8 @@ class Routes:
             *_metadata(self._engine),
             *_statistics(self._engine),
             *self._repository(),
+            *settings_handlers(self._engine, self._limit),
+            *SharedMemoryRoutes(self._engine, self._limit).handlers(),
         ]
 
     def _repository(self) -> list[Any]:
@@ -66,10 +72,11 @@ class Routes:
         @post(["/v2/repository/index", "/v2/repository/{repository:str}/index"], status_code=200)
         async def repository_index(request: Request[Any, Any, Any]) -> list[ModelIndex]:
             """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
-            ready = document.find(await self._body(request), "ready")
-            if ready is not None and not isinstance(ready, bool):
+            body = await self._body(request)
+            ready = body["ready"] if document.has(body, "ready") else False
+            if not isinstance(ready, bool):
                 raise InvalidArgument("Invalid value for 'ready': expected a boolean")
-            return list(engine.repository_index(bool(ready)))
+            return list(engine.repository_index(ready))
 
         @post(_both("load"), status_code=200)
         async def load_model(
@@ -92,10 +99,17 @@ class Routes:
 
         return [repository_index, load_model, unload_model]
 
-    async def _body(self, request: Request[Any, Any, Any]) -> Any:
+    async def _document(self, request: Request[Any, Any, Any]) -> Any:
         body = await request.body()
         check_json_size(len(body), self._limit)
-        return document.parse(body) if body else {}
+        return document.parse(body)
+
+    async def _body(self, request: Request[Any, Any, Any]) -> Any:
+        body = await read_body(request.receive, self._limit)
+        if body is None:
+            raise Cancelled("the client left in the middle of its request")
+        check_json_size(body.size, self._limit)
+        return document.parse(body.data) if body.data else {}
 
 
 def _both(action: str) -> list[str]:
@@ -210,8 +224,11 @@ def _on_unreadiness(_request: object, error: TritonError) -> Response[bytes]:
     return Response(error_body(error.message), status_code=STATUS[error.code], headers=_PLAIN)
 
 
-def _on_http_error(_request: object, error: HTTPException) -> Response[bytes]:
-    return _json(error.status_code, _PHRASES.get(error.status_code, error.detail))
+def _on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    status = error.status_code
+    body = error_body(_PHRASES.get(status, error.detail))
+    plain = status == 404 or (status == 405 and request.url.path.endswith("/ready"))
+    return Response(body, status_code=status, headers=_PLAIN if plain else {"content-type": MediaType.JSON})
 
 
 def _on_incident(log: logging.Logger) -> Callable[[Any, Exception], Response[bytes]]:

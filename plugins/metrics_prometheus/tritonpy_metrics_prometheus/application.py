@@ -29,20 +29,21 @@ class MetricsApplication:
     async def __call__(self, scope: Mapping[str, Any], receive: object, send: Send) -> None:
         """Answer one request."""
         if scope["path"] != "/metrics":
-            await _answer(send, 404, b"application/json", b'{"error":"Not Found"}')
+            await answer(send, 404, b"application/json", b'{"error":"Not Found"}')
         elif scope["method"] != "GET":
-            await _answer(send, 405, b"application/json", b'{"error":"Method Not Allowed"}', ((b"allow", b"GET"),))
+            await answer(send, 405, b"application/json", b'{"error":"Method Not Allowed"}', ((b"allow", b"GET"),))
         else:
             text = await asyncio.get_running_loop().run_in_executor(self._collecting, self._text)
-            await _answer(send, 200, CONTENT_TYPE, text)
+            await answer(send, 200, CONTENT_TYPE, text)
 
     def _text(self) -> bytes:
         return text_format(self._registry.collect())
 
 
-async def _answer(
+async def answer(
     send: Send, status: int, content_type: bytes, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> None:
+    """Send a whole answer; `headers` come behind its type and length."""
     length = str(len(body)).encode()
     own = ((b"content-type", content_type), (b"content-length", length), *headers)
     await send({"type": "http.response.start", "status": status, "headers": own})

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from tritonpy import Engine, FailureReason, ModelGauges, ModelStatistics
+from tritonpy_metrics_prometheus.distributions import (
+    FIRST_RESPONSE,
+    FIRST_RESPONSE_HELP,
+    SUMMARIES,
+    add_histogram,
+    add_summary,
+    summary_name,
+)
+from tritonpy_metrics_prometheus.label_sets import LabelSet, label_sets, model_labels
 from tritonpy_metrics_prometheus.model_families import (
     COUNTS,
     FAILURE_HELP,
@@ -25,17 +34,19 @@ class _Model:
     labels: Mapping[str, str]
     statistics: ModelStatistics
     gauges: ModelGauges
+    counts: Sequence[LabelSet]
 
 
 class EngineCollector(Collector):
     """Yields the families of every loaded model version.
 
     With `counter_latencies` off the latency families are left out and the counters stay at zero: Triton increments them
-    through the same switch, and dashboards may rely on either.
+    through the same switch, and dashboards may rely on either. `uuids` are those of the visible GPUs, by number.
     """
 
-    def __init__(self, engine: Engine, counter_latencies: bool = True) -> None:
+    def __init__(self, engine: Engine, counter_latencies: bool = True, uuids: Sequence[str] = ()) -> None:
         self._engine = engine
+        self._uuids = uuids
         self._counting = counter_latencies
         self._counters = (*COUNTS, *(LATENCIES if counter_latencies else ()))
 
@@ -44,10 +55,13 @@ class EngineCollector(Collector):
         models = self._models()
         if not models:
             return
-        yield self._family(SUCCESS, models)
+        yield self._counter(SUCCESS, models)
         yield self._failures(models)
-        for family in (*self._counters, *GAUGES):
-            yield self._family(family, models)
+        for family in self._counters:
+            yield self._counter(family, models)
+        for family in GAUGES:
+            yield _gauge(family, models)
+        yield from self._distributions(models)
 
     def _models(self) -> list[_Model]:
         gauges = self._engine.gauges()
@@ -55,23 +69,41 @@ class EngineCollector(Collector):
         for statistics in self._engine.statistics():
             own = gauges.get((statistics.name, statistics.version))
             if own is not None:
-                labels = {"model": statistics.name, "version": statistics.version}
-                labels.update((f"_{key}", value) for key, value in own.tags.items())
-                models.append(_Model(labels, statistics, own))
+                counts = label_sets(statistics, own, self._uuids)
+                models.append(_Model(model_labels(statistics, own), statistics, own, counts))
         return models
 
-    def _family(self, family: ModelFamily, models: list[_Model]) -> Metric:
+    def _counter(self, family: ModelFamily, models: list[_Model]) -> Metric:
         metric = Metric(family.name, family.help, family.kind)
-        moves = self._counting or family.kind != "counter"
         for model in models:
-            value = family.read(model.statistics, model.gauges) if moves else 0
-            metric.add_sample(family.name, dict(model.labels), value)
+            for counted in model.counts:
+                value = family.read(counted.statistics, model.gauges) if self._counting else 0
+                metric.add_sample(family.name, dict(counted.labels), value)
         return metric
+
+    @staticmethod
+    def _distributions(models: list[_Model]) -> Iterator[Metric]:
+        first = Metric(FIRST_RESPONSE, FIRST_RESPONSE_HELP, "histogram")
+        summaries = {part: Metric(summary_name(part), text, "summary") for part, text in SUMMARIES.items()}
+        for model in models:
+            if model.gauges.first_response is not None:
+                add_histogram(first, model.labels, model.gauges.first_response)
+            for part, summary in model.gauges.summaries.items():
+                add_summary(summaries[part], model.labels, summary)
+        return (metric for metric in (first, *summaries.values()) if metric.samples)
 
     def _failures(self, models: list[_Model]) -> Metric:
         metric = Metric(FAILURE_NAME, FAILURE_HELP, "counter")
         for model in models:
-            for reason in FailureReason:
-                count = model.gauges.failures.get(reason.value, 0) if self._counting else 0
-                metric.add_sample(FAILURE_NAME, {**model.labels, "reason": reason.value}, count)
+            for counted in model.counts:
+                for reason in FailureReason:
+                    count = counted.failures.get(reason.value, 0) if self._counting else 0
+                    metric.add_sample(FAILURE_NAME, {**counted.labels, "reason": reason.value}, count)
         return metric
+
+
+def _gauge(family: ModelFamily, models: list[_Model]) -> Metric:
+    metric = Metric(family.name, family.help, family.kind)
+    for model in models:
+        metric.add_sample(family.name, dict(model.labels), family.read(model.statistics, model.gauges))
+    return metric

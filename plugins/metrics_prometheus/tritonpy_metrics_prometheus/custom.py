@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from tritonpy import Engine, FamilySnapshot, HistogramSnapshot
-from tritonpy_metrics_prometheus.exposition import number
+from tritonpy import Engine, FamilySnapshot
+from tritonpy_metrics_prometheus.distributions import add_histogram
 
 
 class CustomCollector(Collector):
@@ -30,13 +29,5 @@ def _metric(family: FamilySnapshot) -> Metric:
         if each.histogram is None:
             metric.add_sample(family.name, each.labels, each.value)
         else:
-            _add_histogram(metric, each.labels, each.histogram)
+            add_histogram(metric, each.labels, each.histogram)
     return metric
-
-
-def _add_histogram(metric: Metric, labels: dict[str, str], histogram: HistogramSnapshot) -> None:
-    metric.add_sample(f"{metric.name}_count", labels, histogram.count)
-    metric.add_sample(f"{metric.name}_sum", labels, histogram.sum)
-    bounds, counts = [*histogram.bounds, math.inf], [*histogram.counts, histogram.count]
-    for bound, count in zip(bounds, counts, strict=True):
-        metric.add_sample(f"{metric.name}_bucket", {**labels, "le": number(bound)}, count)

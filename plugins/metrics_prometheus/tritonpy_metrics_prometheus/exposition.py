@@ -14,7 +14,7 @@ from prometheus_client.samples import Sample
 
 
 def text_format(families: Iterable[Metric]) -> bytes:
-    """Return the text: labels in alphabetical order with a bucket's bound last, no HELP for a family without one."""
+    """Return the text: labels in alphabetical order with a bucket's bound or a quantile last, no HELP for a family without one."""
     lines: list[str] = []
     for family in families:
         if family.documentation:
@@ -34,7 +34,7 @@ def number(value: float) -> str:
 
 
 def _line(sample: Sample) -> str:
-    names = sorted(sample.labels, key=lambda name: (name == "le", name))
+    names = sorted(sample.labels, key=lambda name: (name in {"le", "quantile"}, name))
     labels = ",".join([f'{name}="{_escape_label(sample.labels[name])}"' for name in names])
     return (
         f"{sample.name}{{{labels}}} {number(sample.value)}\n" if labels else f"{sample.name} {number(sample.value)}\n"

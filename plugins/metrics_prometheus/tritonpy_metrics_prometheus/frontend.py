@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -15,7 +16,10 @@ from tritonpy_metrics_prometheus.application import MetricsApplication
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector
 from tritonpy_metrics_prometheus.custom import CustomCollector
+from tritonpy_metrics_prometheus.gpu import GpuCollector
+from tritonpy_metrics_prometheus.nvml import open_gpus
 from tritonpy_metrics_prometheus.options import MetricsOptions
+from tritonpy_metrics_prometheus.pinned_memory import PinnedMemoryCollector
 
 GRACE_S = 2  # what a scrape in flight gets to finish when the server stops
 
@@ -29,6 +33,7 @@ class MetricsFrontend(Frontend):
         super().__init__(options, context)
         self._server: uvicorn.Server | None = None
         self._socket: socket.socket | None = None
+        self._gpus: GpuCollector | None = None
         self._collecting = ThreadPoolExecutor(1, "metrics")  # its thread starts with the first scrape
 
     async def start(self, engine: Engine) -> None:
@@ -36,7 +41,7 @@ class MetricsFrontend(Frontend):
         self._socket = _listen(self.options.host or self.context.host, self.options.port)
         # uvicorn's own logging set-up and signal handlers belong to a process that is uvicorn's: only its parts are used.
         config = uvicorn.Config(
-            MetricsApplication(self._registry(engine), self._collecting), log_config=None, access_log=False, lifespan="off", ws="none",
+            self._guarded(MetricsApplication(self._registry(engine), self._collecting)), log_config=None, access_log=False, lifespan="off", ws="none",
             server_header=False, date_header=False, timeout_graceful_shutdown=GRACE_S,
         )  # fmt: skip
         config.load()
@@ -50,6 +55,9 @@ class MetricsFrontend(Frontend):
             server, self._server = self._server, None
             await server.shutdown(sockets=[self._socket])
         await asyncio.to_thread(self._collecting.shutdown, cancel_futures=True)
+        if self._gpus is not None:
+            gpus, self._gpus = self._gpus, None
+            gpus.close()
 
     def address(self) -> str:
         """Return `host:port`, with the port that is listened on; empty before `start`."""
@@ -58,11 +66,26 @@ class MetricsFrontend(Frontend):
         host, port = self._socket.getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
+    def _guarded(self, application: MetricsApplication) -> Any:
+        gatekeeper = self.context.gatekeeper
+        if gatekeeper is None or not gatekeeper.guards("metrics"):
+            return application
+        from tritonpy_metrics_prometheus.guarded import GuardedMetrics
+
+        return GuardedMetrics(application, gatekeeper)
+
     def _registry(self, engine: Engine) -> CollectorRegistry:
         registry = CollectorRegistry()
-        registry.register(EngineCollector(engine, self.options.counter_latencies))
+        interval_ns = self.options.interval_ms * 1_000_000
+        if self.options.gpu:
+            self._gpus = open_gpus(os.environ, interval_ns, now_ns)
+        uuids = self._gpus.uuids if self._gpus is not None else ()
+        registry.register(EngineCollector(engine, self.options.counter_latencies, uuids))
+        registry.register(PinnedMemoryCollector())
+        if self._gpus is not None:
+            registry.register(self._gpus)
         if self.options.cpu and (PROC / "stat").exists():
-            registry.register(CpuCollector(self.options.interval_ms * 1_000_000, now_ns))
+            registry.register(CpuCollector(interval_ns, now_ns))
         registry.register(CustomCollector(engine))
         return registry
 

@@ -20,6 +20,23 @@ def test_folders_and_the_log_file_are_below_the_folder_of_the_file():
     assert raw["repositories"][0] == {"url": "./models"}
 
 
+def test_the_files_of_authenticators_are_below_the_folder_of_the_file():
+    auth = {"api_keys": {"file": "keys.toml"}, "jwt": {"jwks-file": "set.json", "jwks_url": "https://h/s"}, "own": None}
+    assert anchored({"auth": auth}, FOLDER)["auth"] == {
+        "api_keys": {"file": "/etc/server/keys.toml"},
+        "jwt": {"jwks-file": "/etc/server/set.json", "jwks_url": "https://h/s"},
+        "own": None,
+    }
+
+
+def test_tls_files_are_beside_the_file():
+    raw = {"frontends": {"grpc": {"port": 1, "tls": {"key_file": "key.pem", "certificate-file": "/c.pem"}}, "http": True}}
+    assert anchored(raw, FOLDER)["frontends"] == {
+        "grpc": {"port": 1, "tls": {"key_file": "/etc/server/key.pem", "certificate-file": "/c.pem"}},
+        "http": True,
+    }
+
+
 @pytest.mark.parametrize("raw", [None, {}, {"id": "a"}])
 def test_the_default_repository_is_beside_the_file(raw):
     assert anchored(raw, FOLDER) == {**(raw or {}), "repositories": [{"url": "/etc/server/models"}]}
@@ -33,6 +50,8 @@ def test_the_default_repository_is_beside_the_file(raw):
         {"repositories": None},
         {"repositories": ["a", {"url": 3}, {}]},
         {"repositories": [], "logging": 3, "backend_directory": 3},
+        {"repositories": [], "frontends": {"http": {"tls": 3}}},
+        {"repositories": [], "frontends": 3},
     ],
 )
 def test_other_shapes_are_left_alone(raw):

@@ -73,7 +73,6 @@ def test_all_problems_of_all_sections_are_reported_together():
         ({"control": {"mode": "explicit", "load": ["*", "a"]}}, "must be the ONLY startup model"),
         ({"control": {"mode": "poll", "interval_s": 0}}, "mode 'poll' needs more than 0 seconds"),
         ({"cache": {"local": {}}}, "cache: response caching is not available yet"),
-        ({"auth": {"keys": {}}}, "auth: authentication is not available yet"),
         ({"rate_limit": {"mode": "execution_count"}}, "rate_limit.mode: rate limiting is not available yet"),
         ({"repositories": []}, "repositories: expected a list, of length 1 or more; got []"),
         ({"model_config_name": "a b"}, "model_config_name: expected text"),

@@ -109,7 +109,7 @@ VALUES = st.recursive(
 VERBS = st.sampled_from([
     "log", "metric_family", "metric", "metric_value", "metric_add", "metric_set", "metric_observe", "metric_drop",
     "metric_family_drop", "load_model", "unload_model", "is_model_ready", "share", "shared", "take_more", "engine",
-    "sink_ready", "log_record",
+    "room", "log_record",
 ])  # fmt: skip
 KEYS = st.sampled_from([
     "verb", "arguments", "name", "description", "kind", "family", "labels", "buckets", "metric", "value", "id", "key", "layout", "count",

@@ -37,6 +37,8 @@ async def test_what_comes_back_is_json() -> None:
             ("custom_metrics", {}),
             ("repository_index", {"ready": True}),
             ("unload_model", {"name": "text", "unload_dependents": True}),
+            ("regions", {"kind": "system", "name": ""}),
+            ("unregister_regions", {"kind": "cuda", "name": ""}),
         ):
             value = await call_method(engine, MethodSaid(method, arguments))
             assert json.loads(json.dumps(value)) is not False, method

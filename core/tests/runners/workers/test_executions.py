@@ -243,6 +243,31 @@ async def test_new_states_go_to_their_batch():
 
 
 @on_loop
+async def test_a_cancelled_one_whose_execution_has_yet_to_begin_is_answered_at_once():
+    async with desk() as it:
+        running, behind = it.batch(1), it.batch(2, 3)
+        it.executions.send([running, behind])
+        it.executions.cancel(running.requests[0])
+        assert it.answers(running) == [[]]
+        it.executions.cancel(behind.requests[0])
+        ((answer,), others) = it.answers(behind)
+        assert (str(answer.error), answer.error.reason, others) == ("Request cancelled", FailureReason.CANCELED, [])
+        it.take([2, 1, 0, 1, 2, 1, 2, 1, 1, 2, FINAL], [out(5), out(6)])  # what the worker says of it is not heard
+        assert [len(answers) for answers in it.answers(behind)] == [1, 1]
+
+
+@on_loop
+async def test_a_cancelled_one_that_joined_what_runs_is_left_to_the_backend():
+    async with desk() as it:
+        running, joined = it.batch(1), it.batch(2)
+        it.executions.send([running])
+        it.executions.send([joined], joins=True)
+        it.executions.cancel(joined.requests[0])
+        assert it.answers(joined) == [[]]
+        it.executions.give_up()
+
+
+@on_loop
 async def test_a_cancellation_names_the_number_of_the_request():
     async with desk() as it:
         batch = it.batch(1, 2)

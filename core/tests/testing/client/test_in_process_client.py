@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +9,14 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
-from tritonpy.testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, ToyEngine
+from tritonpy.testing import (
+    InferenceServerException,
+    InferInput,
+    InferRequestedOutput,
+    InProcessClient,
+    ToyEngine,
+    shared_object,
+)
 
 VALUES = np.array([1.5, -2.0], np.float32)
 
@@ -112,16 +120,59 @@ def test_it_takes_requested_outputs_of_every_client(engine, client, kind):
     assert call.get_result().get_output("OUT") == {"name": "OUT", "datatype": "FP32", "shape": [2]}
 
 
-@pytest.mark.parametrize("module", [tritonclient.http, tritonclient.grpc])
-def test_shared_memory_is_refused(client, module):
-    item = module.InferInput("IN", [2], "FP32")
-    item.set_shared_memory("region", 8)
-    with pytest.raises(InferenceServerException, match="shared memory is not available"):
-        client.infer("identity", [item])
-    output = module.InferRequestedOutput("OUT")
-    output.set_shared_memory("region", 8)
-    with pytest.raises(InferenceServerException, match="asks for shared memory"):
-        client.infer("identity", [fp32()], outputs=[output])
+@pytest.fixture
+def region(client):
+    """A region `r` of 4096 bytes that begins with the values."""
+    with shared_object(4096, VALUES.tobytes()) as memory:
+        client.register_system_shared_memory("r", memory.key, 4096)
+        yield memory
+
+
+KINDS = [(InferInput, InferRequestedOutput)] + [
+    (module.InferInput, module.InferRequestedOutput) for module in (tritonclient.http, tritonclient.grpc)
+]
+
+
+@pytest.mark.parametrize(("input_kind", "output_kind"), KINDS)
+@pytest.mark.parametrize("offset", [0, 4])
+def test_tensors_lie_in_shared_memory(client, region, input_kind, output_kind, offset):
+    region.write(VALUES.tobytes(), offset)
+    item = input_kind("IN", [2], "FP32")
+    item.set_shared_memory("r", 8, offset)
+    output = output_kind("OUT")
+    output.set_shared_memory("r", 8, 16 + offset)
+    result = client.infer("identity", [item], outputs=[output])
+    assert region.read(8, 16 + offset) == VALUES.tobytes()
+    assert result.as_numpy("OUT") is None
+    assert result.get_output("OUT") == {"name": "OUT", "datatype": "FP32", "shape": [2]}
+    assert client.infer("identity", [item]).as_numpy("OUT").tolist() == VALUES.tolist()
+
+
+def test_an_output_comes_back_into_the_answer(client, region):
+    output = InferRequestedOutput("OUT")
+    output.set_shared_memory("r", 8)
+    output.unset_shared_memory()
+    assert client.infer("identity", [fp32()], outputs=[output]).as_numpy("OUT").tolist() == VALUES.tolist()
+    with pytest.raises(InferenceServerException, match="shared memory can't be set on classification output"):
+        InferRequestedOutput("OUT", class_count=1).set_shared_memory("r", 8)
+
+
+def test_regions_are_managed(client, region):
+    assert client.get_system_shared_memory_status() == [
+        {"name": "r", "key": region.key, "offset": 0, "byte_size": 4096}
+    ]
+    assert client.get_cuda_shared_memory_status() == []
+    with pytest.raises(InferenceServerException, match="already in manager"):
+        client.register_system_shared_memory("r", region.key, 8, 0)
+    with pytest.raises(InferenceServerException, match="shared memory region"):
+        client.register_cuda_shared_memory("c", base64.b64encode(bytes(64)), 0, 8)
+    client.unregister_cuda_shared_memory("r")
+    client.unregister_system_shared_memory("r")
+    assert client.get_system_shared_memory_status() == []
+    with pytest.raises(InferenceServerException, match="Unable to find cuda shared memory region: 'c'"):
+        client.get_cuda_shared_memory_status("c")
+    with pytest.raises(InferenceServerException, match="Unable to find system shared memory region: 'r'"):
+        client.get_system_shared_memory_status("r")
 
 
 def test_every_field_of_a_request_arrives(engine, client):

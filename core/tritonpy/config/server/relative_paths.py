@@ -12,8 +12,8 @@ DEFAULT_REPOSITORY = "./models"
 def anchored(raw: object, folder: Path) -> object:
     """Return a copy of `raw`, the content of a server.yaml in `folder`, with its relative paths below `folder`.
 
-    These are the repositories without a scheme, the default one too, the folder of backends, and the log file. What has another shape than
-    it should is left to decoding.
+    These are the repositories without a scheme, the default one too, the folder of backends, the log file, the trace file, and the options of
+    authenticators and of TLS that are called files. What has another shape than it should is left to decoding.
     """
     if raw is None:
         raw = {}
@@ -23,9 +23,29 @@ def anchored(raw: object, folder: Path) -> object:
     repositories = raw.get("repositories", [{"url": DEFAULT_REPOSITORY}])
     if isinstance(repositories, list):
         result["repositories"] = [_with_path(each, "url", folder) for each in repositories]
+    if isinstance(raw.get("auth"), Mapping):
+        result["auth"] = {name: _with_files(each, folder) for name, each in raw["auth"].items()}
+    if isinstance(raw.get("frontends"), Mapping):
+        result["frontends"] = {name: _with_tls(each, folder) for name, each in raw["frontends"].items()}
     if "logging" in raw:
         result["logging"] = _with_path(raw["logging"], "file", folder)
+    modes = raw["trace"].get("modes") if isinstance(raw.get("trace"), Mapping) else None
+    if isinstance(modes, Mapping):
+        result["trace"] = {**raw["trace"], "modes": {name: _with_files(each, folder) for name, each in modes.items()}}
     return _with_path(result, "backend_directory", folder)
+
+
+def _with_tls(options: object, folder: Path) -> object:
+    if not isinstance(options, Mapping) or "tls" not in options:
+        return options
+    return {**options, "tls": _with_files(options["tls"], folder)}
+
+
+def _with_files(options: object, folder: Path) -> object:
+    for key in options if isinstance(options, Mapping) else ():
+        if str(key).endswith("file"):
+            options = _with_path(options, key, folder)
+    return options
 
 
 def _with_path(mapping: object, key: str, folder: Path) -> object:

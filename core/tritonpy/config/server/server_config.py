@@ -11,7 +11,9 @@ from msgspec import Meta
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.decode import decode_options
 from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.config.server.latency_settings import LatencySettings, parse_quantiles
 from tritonpy.config.server.relative_paths import DEFAULT_REPOSITORY
+from tritonpy.config.server.trace_config import TraceConfig
 from tritonpy.logs import LogSettings
 
 RawOptions = dict[str, Any]
@@ -54,6 +56,15 @@ class RateLimitSettings(_Section, frozen=True):
     resources: Annotated[dict[str, int], Meta(description="How much there is of each resource.")] = {}
 
 
+class AccessSettings(_Section, frozen=True):
+    """What authentication leaves open; without `auth` everything is."""
+
+    open: Annotated[
+        frozenset[Literal["health", "metrics"]],
+        Meta(description="Doors that need no credentials: health (liveness and readiness) and metrics."),
+    ] = frozenset({"health"})
+
+
 class PluginSettings(_Section, frozen=True):
     """Which installed plugins take part."""
 
@@ -78,6 +89,9 @@ class ServerConfig(_Section, frozen=True):
     exit_on_error: Annotated[bool, Meta(description="Exit when a model fails to load at start.")] = True
     strict_readiness: Annotated[bool, Meta(description="Ready only when every model is.")] = True
     exit_timeout_s: Annotated[float, Meta(ge=0, description="Seconds to wait for live requests on exit.")] = 30
+    allow_client_shm: Annotated[
+        bool, Meta(description="Let clients register shared memory for inputs and outputs.")
+    ] = False
     disable_auto_complete: Annotated[bool, Meta(description="Take config.pbtxt as it is.")] = False
     model_config_name: Annotated[
         str, Meta(pattern=r"^[^\s/]*$", description="Read configs/NAME.pbtxt of a model where it exists.")
@@ -85,7 +99,8 @@ class ServerConfig(_Section, frozen=True):
     frontends: dict[str, RawOptions | bool] = {}
     cache: dict[str, RawOptions] = {}
     observers: dict[str, RawOptions] = {}
-    auth: dict[str, RawOptions] = {}
+    auth: Annotated[dict[str, RawOptions], Meta(description="Authenticators, asked in this order.")] = {}
+    access: AccessSettings = AccessSettings()
     rate_limit: RateLimitSettings = RateLimitSettings()
     backends: dict[str, RawOptions] = {}
     backend_defaults: Annotated[RawOptions, Meta(description="Options for every backend that knows them.")] = {}
@@ -102,6 +117,8 @@ class ServerConfig(_Section, frozen=True):
     ] = {}
     plugins: PluginSettings = PluginSettings()
     logging: LogSettings = LogSettings()
+    trace: TraceConfig = TraceConfig()
+    latencies: LatencySettings = LatencySettings()
 
     def enabled_frontends(self, installed: Collection[str]) -> dict[str, RawOptions]:
         """Return the raw options of each frontend to start: those that are named, and the default ones `installed` has."""
@@ -141,14 +158,17 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         problems.append(ConfigProblem("control.load", text))
     if control.mode == "poll" and control.interval_s == 0:
         problems.append(ConfigProblem("control.interval_s", "mode 'poll' needs more than 0 seconds"))
+    try:
+        parse_quantiles(config.latencies.quantiles)
+    except ValueError as error:
+        problems.append(ConfigProblem("latencies.quantiles", str(error)))
     return problems
 
 
 def _unavailable(config: ServerConfig) -> list[ConfigProblem]:
-    """Return a problem for each section that this server would not follow: to ignore `auth` would leave a door open."""
+    """Return a problem for each section that this server would not follow."""
     asked = {
         "cache": (bool(config.cache), "response caching"),
-        "auth": (bool(config.auth), "authentication"),
         "rate_limit.mode": (config.rate_limit.mode != "off", "rate limiting"),
     }
     return [

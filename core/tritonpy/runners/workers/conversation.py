@@ -76,6 +76,10 @@ class Conversation:
         """Take note that nobody waits for `request` any more, which the worker has: nor for what it calls to answer it."""
         self._calls.caller_cancelled(request)
 
+    def release(self) -> None:
+        """Keep nothing in the worker waiting for the clients of its streams: it is to end."""
+        self._questions.release()
+
     def close(self, error: TritonError) -> None:
         """The worker is gone: fail what it was asked, and end what it began. A second time is fine."""
         if self._closed:

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.engine import Engine
+from tritonpy.api.trace_settings import TraceChanges
 from tritonpy.errors import Unsupported
+from tritonpy.logs import LogChanges
 from tritonpy.runners.workers.off_loop import on_a_thread
 
 
@@ -39,6 +41,18 @@ def _load(engine: Engine, name: str, config: str | None, files: Mapping[str, str
     engine.load_model(name, config, {path: base64.b64decode(data) for path, data in files.items()} or None)
 
 
+def _register_cuda(engine: Engine, name: str, handle: str, device_id: int, byte_size: int) -> None:
+    engine.register_cuda_region(name, base64.b64decode(handle), device_id, byte_size)
+
+
+def _change_trace_settings(engine: Engine, changes: Mapping[str, Any], model_name: str) -> None:
+    engine.change_trace_settings(msgspec.convert(changes, TraceChanges), model_name)
+
+
+def _change_log_settings(engine: Engine, changes: Mapping[str, Any]) -> None:
+    engine.change_log_settings(msgspec.convert(changes, LogChanges))
+
+
 def _gauges(engine: Engine) -> Any:
     return msgspec.to_builtins(list(engine.gauges().items()))
 
@@ -61,6 +75,15 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "gauges": _gauges,
     "custom_metrics": _plain("custom_metrics"),
     "repository_index": _plain("repository_index"),
+    "trace_settings": _plain("trace_settings"),
+    "change_trace_settings": _change_trace_settings,
+    "log_settings": _plain("log_settings"),
+    "change_log_settings": _change_log_settings,
     "load_model": _load,
     "unload_model": _plain("unload_model"),
+    "regions": _plain("regions"),
+    "check_region": _plain("check_region"),
+    "register_system_region": _plain("register_system_region"),
+    "register_cuda_region": _register_cuda,
+    "unregister_regions": _plain("unregister_regions"),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tritonpy.clock import now_ns
-from tritonpy.errors import Code, FailureReason, error_of
+from tritonpy.errors import Cancelled, Code, FailureReason, error_of
 from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.on_host import on_host
@@ -23,10 +23,11 @@ FINAL, EMPTY = 1, 2  # flags of an answer
 class Execution:
     """One batch at the worker. It is over when `execute` returned, whatever is still unanswered."""
 
-    __slots__ = ("batch", "id", "sent_ns")
+    __slots__ = ("batch", "id", "joined", "sent_ns")
 
-    def __init__(self, number: int, batch: Batch, sent_ns: int) -> None:
+    def __init__(self, number: int, batch: Batch, sent_ns: int, joined: bool) -> None:
         self.id = number
+        self.joined = joined  # to one that ran already
         self.batch = batch
         self.sent_ns = sent_ns
 
@@ -50,7 +51,7 @@ class Executions:
         Raises OSError where shared memory cannot be had.
         """
         first, now = self._requests, now_ns()
-        executions = [Execution(number, batch, now) for number, batch in enumerate(batches, self._last + 1)]
+        executions = [Execution(number, batch, now, joins) for number, batch in enumerate(batches, self._last + 1)]
         requests = [request for batch in batches for request in batch.requests]
         words = [len(executions)]
         for execution in executions:
@@ -121,16 +122,14 @@ class Executions:
             return batch, batch.requests[0]
         return batch, None
 
-    def takes_answers(self, number: int) -> bool:
-        """Say whether the stream of an open request has room for answers; those to others are dropped anyway."""
-        request = self.open.get(number)
-        return request is None or request.sink.ready(request)
-
     def cancel(self, request: InferRequest) -> None:
-        """Tell the worker that nobody waits for `request` any more."""
+        """Tell the worker that nobody waits for `request` any more; one whose execution has yet to begin is answered now."""
         numbers = [number for number, each in self.open.items() if each is request]
         if numbers:
             self._connection.send(Kind.CANCEL, numbers)
+            if self._waits(request):
+                del self.open[numbers[0]]
+                request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
 
     def give_up(self) -> list[InferRequest]:
         """Forget everything; return the requests that have no final answer."""
@@ -140,6 +139,11 @@ class Executions:
         self.open.clear()
         self.running.clear()
         return left
+
+    def _waits(self, request: InferRequest) -> bool:
+        """Say whether the worker has `request` in line behind an execution that runs, which is to say in its queue."""
+        behind = list(self.running.values())[1:]
+        return any(execution.batch is request.batch and not execution.joined for execution in behind)
 
     def _done(self, words: Sequence[int]) -> list[Execution]:
         done = []

@@ -31,6 +31,7 @@ from tritonpy.runners.workers.metric_handles import (
 )
 from tritonpy.runners.workers.model_control import LoadSaid, ModelControl, ReadySaid, UnloadSaid
 from tritonpy.runners.workers.model_log import LineSaid, ModelLog
+from tritonpy.runners.workers.rooms import Rooms, RoomSaid
 from tritonpy.runners.workers.said import convert, first_words
 from tritonpy.runners.workers.shares import Share, Shares
 
@@ -48,12 +49,6 @@ class _ShareSaid(msgspec.Struct):
     """What is wanted: the reply has its layout and its descriptor, or no value, where the worker is to make it."""
 
     key: str
-
-
-class _SinkSaid(msgspec.Struct):
-    """The number of a request with many answers."""
-
-    request: int
 
 
 class _SharedSaid(msgspec.Struct):
@@ -95,6 +90,7 @@ class Questions:
         self._shares = shares
         self._log = model.log
         self._metrics = metrics = MetricHandles(model.metrics)
+        self._rooms = Rooms(loop, executions)
         self._open: set[int] = set()
         self._tasks: set[asyncio.Future[Any]] = set()
         control = ModelControl(model.engine)
@@ -113,7 +109,7 @@ class Questions:
             "unload_model": (UnloadSaid, control.unload),
             "is_model_ready": (ReadySaid, control.is_ready),
             "engine": (MethodSaid, partial(call_method, model.engine)),
-            "sink_ready": (_SinkSaid, lambda said: executions.takes_answers(said.request)),
+            "room": (RoomSaid, self._rooms.wait),
             "share": (_ShareSaid, self._share),
             "take_more": (_MoreSaid, lambda said: take_more(said.count)),
         }
@@ -129,6 +125,10 @@ class Questions:
     def told(self, frame: Frame) -> None:
         """Do what a TELL frame says; what goes wrong is logged. Raises ProtocolError."""
         self._act(frame, None)
+
+    def release(self) -> None:
+        """Let whoever waits in the worker go on: it is to end."""
+        self._rooms.release()
 
     def close(self) -> None:
         """Forget what is open, and give up what the worker held: it is gone."""

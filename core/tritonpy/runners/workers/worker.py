@@ -119,6 +119,7 @@ class Worker:
     async def stop(self) -> None:
         """Let the worker clean up and wait for its end; it is killed when that takes too long."""
         self._stopping = True
+        self._conversation.release()
         self._connection.send(Kind.STOP)
         done, _ = await asyncio.wait((self._gone,), timeout=FINALIZE_LIMIT_S)
         if not done:

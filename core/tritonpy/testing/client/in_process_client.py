@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
@@ -16,7 +17,7 @@ from tritonpy.testing.client.exception import InferenceServerException
 from tritonpy.testing.client.infer_input import tensor_of
 from tritonpy.testing.client.infer_result import InferResult
 from tritonpy.testing.client.requested_output import spec_of
-from tritonpy.types import NO_PARAMETERS, InferRequest, ParameterValue, SequenceInfo, Sink
+from tritonpy.types import NO_PARAMETERS, InferRequest, ParameterValue, RegionKind, RegionSlice, SequenceInfo, Sink
 
 T = TypeVar("T")
 
@@ -93,6 +94,30 @@ class InProcessClient:
         """Start to unload."""
         _ask(lambda: self._engine.unload_model(model_name, unload_dependents))
 
+    def register_system_shared_memory(self, name: str, key: str, byte_size: int, offset: int = 0) -> None:
+        """Register part of a POSIX shared-memory object."""
+        _ask(lambda: self._engine.register_system_region(name, key, offset, byte_size))
+
+    def get_system_shared_memory_status(self, region_name: str = "") -> list[dict[str, Any]]:
+        """Return the registered regions of the host's memory, or one."""
+        return _objects(lambda: self._engine.regions(RegionKind.SYSTEM, region_name))
+
+    def unregister_system_shared_memory(self, name: str = "") -> None:
+        """Unregister one region of the host's memory, or all."""
+        _ask(lambda: self._engine.unregister_regions(RegionKind.SYSTEM, name))
+
+    def register_cuda_shared_memory(self, name: str, raw_handle: bytes, device_id: int, byte_size: int) -> None:
+        """Register memory of a GPU by its IPC handle, in base64."""
+        _ask(lambda: self._engine.register_cuda_region(name, b64decode(raw_handle), device_id, byte_size))
+
+    def get_cuda_shared_memory_status(self, region_name: str = "") -> list[dict[str, Any]]:
+        """Return the registered regions of GPUs' memory, or one."""
+        return _objects(lambda: self._engine.regions(RegionKind.CUDA, region_name))
+
+    def unregister_cuda_shared_memory(self, name: str = "") -> None:
+        """Unregister one region of GPUs' memory, or all."""
+        _ask(lambda: self._engine.unregister_regions(RegionKind.CUDA, name))
+
     def infer(
         self, model_name: str, inputs: Sequence[Any], *, client_timeout: float | None = None, **fields: Any
     ) -> InferResult:
@@ -147,10 +172,11 @@ def _request(
     sequence_start: bool = False, sequence_end: bool = False, priority: int = 0, timeout: int | None = None,
     headers: Mapping[str, str] | None = None, parameters: Mapping[str, ParameterValue] | None = None,
 ) -> InferRequest:  # fmt: skip
+    tensors = [tensor_of(item) for item in inputs]
     specs = None if outputs is None else [spec_of(item) for item in outputs]
     return InferRequest(
         model_name,
-        {tensor.name: tensor for tensor in map(tensor_of, inputs)},
+        {tensor.name: tensor for tensor in tensors},
         sink,
         _version(model_version),
         request_id,
@@ -160,6 +186,8 @@ def _request(
         timeout or 0,
         sequence=SequenceInfo(sequence_id, sequence_start, sequence_end) if sequence_id else None,
         classifies=any(spec.classification for spec in specs or ()),
+        uses_regions=any(isinstance(tensor.data, RegionSlice) for tensor in tensors)
+        or any(spec.region for spec in specs or ()),
         headers=headers,
         received_ns=now_ns(),
     )

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.testing.client.exception import InferenceServerException
-from tritonpy.types import DATATYPES, DTYPES, Tensor, datatype_of, encode_strings
+from tritonpy.testing.client.region_parameters import region_of
+from tritonpy.types import DATATYPES, DTYPES, RegionSlice, Tensor, datatype_of, encode_strings
 
 
 class InferInput:
@@ -37,6 +38,12 @@ class InferInput:
         """Change the shape; the data must be set anew."""
         self._shape = list(shape)
         self._tensor = None
+        return self
+
+    def set_shared_memory(self, region_name: str, byte_size: int, offset: int = 0) -> Self:
+        """Let the server take the data from a registered region."""
+        part = RegionSlice(region_name, offset, byte_size)
+        self._tensor = Tensor(self._name, self._datatype, tuple(self._shape), part)
         return self
 
     def set_data_from_numpy(self, input_tensor: npt.NDArray[Any], binary_data: bool = True) -> Self:
@@ -71,11 +78,13 @@ def tensor_of(item: Any) -> Tensor:
     raw = item._get_content() if hasattr(item, "_get_content") else item._get_binary_data()
     if raw is not None:
         return Tensor.from_buffer(name, datatype, shape, raw)
-    values = None if hasattr(item, "_get_content") else item._get_tensor().get("data")
+    described: Any = item._get_tensor()
+    region = region_of(described.get("parameters", {}) if isinstance(described, dict) else described.parameters)
+    if region is not None:
+        return Tensor(name, datatype, shape, region)
+    values = described.get("data") if isinstance(described, dict) else None
     if values is None:
-        raise InferenceServerException(
-            f"input '{name}' has no data of its own; shared memory is not available in process"
-        )
+        raise InferenceServerException(f"input '{name}' has no data")
     if datatype == "BYTES":
         return Tensor(name, datatype, shape, encode_strings(values))
     return Tensor(name, datatype, shape, np.array(values, DTYPES[datatype]).reshape(shape))

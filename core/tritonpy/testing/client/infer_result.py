@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tritonpy.types import InferResponse, Tensor
+from tritonpy.types import InferResponse, RegionSlice, Tensor
 
 
 class InferResult:
@@ -17,9 +17,9 @@ class InferResult:
         self._stream = stream
 
     def as_numpy(self, name: str) -> npt.NDArray[Any] | None:
-        """Return the output `name` as an array (BYTES: objects of type `bytes`), None where the answer has no such output."""
+        """Return the output `name` as an array (BYTES: objects of type `bytes`), None where the answer has no such output or its data is in shared memory."""
         tensor = self._tensor(name)
-        return None if tensor is None else tensor.numpy()
+        return None if tensor is None or isinstance(tensor.data, RegionSlice) else tensor.numpy()
 
     def get_output(self, name: str) -> dict[str, Any] | None:
         """Return name, datatype and shape of the output `name`, None where the answer has no such output."""

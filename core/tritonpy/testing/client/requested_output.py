@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonpy.testing.client.exception import InferenceServerException
+from tritonpy.testing.client.region_parameters import region_of
 from tritonpy.types import OutputSpec
 
 
@@ -12,11 +13,22 @@ class InferRequestedOutput:
     """One wanted output; with `class_count` > 0 its best classes instead of its data."""
 
     def __init__(self, name: str, binary_data: bool = True, class_count: int = 0) -> None:
+        self._binary = binary_data
         self._spec = OutputSpec(name, class_count, binary=binary_data)
 
     def name(self) -> str:
         """Return the name."""
         return self._spec.name
+
+    def set_shared_memory(self, region_name: str, byte_size: int, offset: int = 0) -> None:
+        """Let the server put the data into a registered region. Raises InferenceServerException for an output of classes."""
+        if self._spec.classification:
+            raise InferenceServerException("shared memory can't be set on classification output")
+        self._spec = OutputSpec(self.name(), region=region_name, offset=offset, byte_size=byte_size)
+
+    def unset_shared_memory(self) -> None:
+        """Take the data in the answer again."""
+        self._spec = OutputSpec(self.name(), binary=self._binary)
 
     def spec(self) -> OutputSpec:
         """Return what the server gets."""
@@ -29,9 +41,8 @@ def spec_of(item: Any) -> OutputSpec:
         return item.spec()
     tensor = item._get_tensor()
     parameters: Any = tensor.get("parameters", {}) if isinstance(tensor, dict) else tensor.parameters
-    if "shared_memory_region" in parameters:
-        raise InferenceServerException(
-            f"output '{item.name()}' asks for shared memory, which is not available in process"
-        )
+    region = region_of(parameters)
+    if region is not None:
+        return OutputSpec(item.name(), region=region.name, offset=region.offset, byte_size=region.byte_size)
     count = parameters.get("classification", 0)
     return OutputSpec(item.name(), count if isinstance(count, int) else int(count.int64_param))

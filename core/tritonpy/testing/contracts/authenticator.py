@@ -40,6 +40,16 @@ class AuthenticatorContract(PluginContract):
             principal = self.make().authenticate(headers)
             assert principal is None or isinstance(principal, Principal)
 
+    def test_it_answers_between_start_and_close_and_close_needs_no_start(self) -> None:
+        self.make().close()
+        authenticator = self.make()
+        authenticator.start()
+        try:
+            assert isinstance(authenticator.authenticate(self.known_headers), Principal)
+        finally:
+            authenticator.close()
+            authenticator.close()
+
     def test_rights_are_yes_or_no(self) -> None:
         authenticator = self.make()
         principal = authenticator.authenticate(self.known_headers)

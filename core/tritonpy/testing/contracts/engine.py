@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from tritonpy.api.engine import Engine
+from tritonpy.api.trace_settings import TraceChanges
 from tritonpy.custom_metrics import MetricKind, ModelMetrics
 from tritonpy.errors import Cancelled, DecoupledRefused, TritonError
+from tritonpy.logs import LogChanges
+from tritonpy.testing.posix_memory import shared_object
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import Witness
-from tritonpy.types import InferRequest, InferResponse, OutputSpec, Tensor
+from tritonpy.types import InferRequest, InferResponse, OutputSpec, RegionKind, SystemRegion, Tensor
 
 VALUES = np.array([1.5, -2.0, 0.0], np.float32)
 QUESTIONS: dict[str, Callable[[Engine], Any]] = {
@@ -28,8 +31,13 @@ QUESTIONS: dict[str, Callable[[Engine], Any]] = {
     "statistics of all": lambda engine: list(engine.statistics()),
     "statistics of one": lambda engine: list(engine.statistics("text", 1)),
     "gauges": lambda engine: dict(engine.gauges()),
+    "regions": lambda engine: list(engine.regions(RegionKind.SYSTEM)),
+    "one of the regions": lambda engine: list(engine.regions(RegionKind.SYSTEM, "a region")),
     "custom_metrics": lambda engine: list(engine.custom_metrics()),
     "repository_index": lambda engine: list(engine.repository_index()),
+    "trace_settings": lambda engine: engine.trace_settings(),
+    "trace_settings of a model": lambda engine: engine.trace_settings("identity"),
+    "log_settings": lambda engine: engine.log_settings(),
     "the ready ones of repository_index": lambda engine: list(engine.repository_index(ready=True)),
 }
 MISTAKES: dict[str, Callable[[Engine], Any]] = {
@@ -38,7 +46,13 @@ MISTAKES: dict[str, Callable[[Engine], Any]] = {
     "model_config": lambda engine: engine.model_config("nobody"),
     "statistics": lambda engine: engine.statistics("nobody"),
     "load_model": lambda engine: engine.load_model("nobody"),
+    "trace_settings": lambda engine: engine.trace_settings("nobody"),
+    "change_trace_settings": lambda engine: engine.change_trace_settings(TraceChanges(level=["TENSORS"])),
     "unload_model": lambda engine: engine.unload_model("nobody"),
+    "regions": lambda engine: engine.regions(RegionKind.CUDA, "a region"),
+    "check_region": lambda engine: engine.check_region(RegionKind.SYSTEM, ""),
+    "register_system_region": lambda engine: engine.register_system_region("a region", "a key", 0, 1),
+    "register_cuda_region": lambda engine: engine.register_cuda_region("other", b"\xff" * 64, 0, 1),
 }
 
 
@@ -58,16 +72,32 @@ class EngineContract:
     def test_questions_are_answered_alike(self) -> None:
         with self.pair() as (behind, engine):
             _make_metrics(behind)
+            with shared_object(4096) as memory:
+                behind.register_system_region("a region", memory.key, 0, 4096)
             for name, ask in QUESTIONS.items():
                 assert ask(engine) == ask(behind), f"{name} differs"
 
     def test_errors_keep_their_class_and_text(self) -> None:
-        with self.pair() as (behind, engine):
+        with self.pair() as (behind, engine), shared_object(4096) as memory:
+            behind.register_system_region("a region", memory.key, 0, 4096)
             for name, ask in MISTAKES.items():
                 expected, found = _error(ask, behind), _error(ask, engine)
                 assert type(found) is type(expected), f"{name}: {found!r} instead of {expected!r}"
                 assert found.message == expected.message, f"{name}: the text differs"
                 assert found.reason == expected.reason, f"{name}: the reason differs"
+
+    def test_regions_are_registered_and_unregistered(self) -> None:
+        with self.pair() as (behind, engine), shared_object(4096) as memory:
+            engine.check_region(RegionKind.SYSTEM, "a region")
+            engine.register_system_region("a region", memory.key, 0, 4096)
+            assert behind.regions(RegionKind.SYSTEM) == [SystemRegion("a region", memory.key, 0, 4096)], (
+                "it got lost on the way"
+            )
+            engine.unregister_regions(RegionKind.CUDA)
+            engine.unregister_regions(RegionKind.SYSTEM, "another")
+            assert len(behind.regions(RegionKind.SYSTEM)) == 1, "more was unregistered than was asked for"
+            engine.unregister_regions(RegionKind.SYSTEM)
+            assert not behind.regions(RegionKind.SYSTEM), "it is still registered"
 
     def test_an_inference_gives_outputs_and_id_back(self) -> None:
         with self.pair() as (_, engine):
@@ -128,6 +158,19 @@ class EngineContract:
             config = '{"name": "text", "platform": "changed"}'
             engine.load_model("text", config, {"file:1/model.txt": b"content"})
             assert behind.model_config("text").platform == "changed", "load_model() lost the configuration"
+
+    def test_settings_are_changed_cleared_and_left(self) -> None:
+        with self.pair() as (behind, engine):
+            engine.change_trace_settings(TraceChanges(rate=7, count=3), "identity")
+            engine.change_trace_settings(TraceChanges(rate=None), "identity")
+            settings = behind.trace_settings("identity")
+            assert (settings.rate, settings.count) == (1000, 3), (
+                "change_trace_settings() lost what to clear or to leave"
+            )
+            engine.change_log_settings(LogChanges(verbose=2, format="ISO8601"))
+            engine.change_log_settings(LogChanges(info=False))
+            logging = behind.log_settings()
+            assert (logging.verbose, logging.format, logging.info) == (2, "ISO8601", False), "log settings were lost"
 
     def test_requests_of_many_threads_are_answered_once(self) -> None:
         with self.pair() as (_, engine), ThreadPoolExecutor(4) as pool:

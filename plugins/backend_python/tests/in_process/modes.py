@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import InferRequest, InferResponse, Tensor
+from tritonpy import InferRequest, InferResponse, Tensor, Trace, TraceFamily
 from tritonpy.testing import RunningServer, Witness, running_server
+from tritonpy.types import TraceLevel
 
 from ..serving import NO_PORTS, write_model
 
@@ -85,6 +86,17 @@ def send(server: RunningServer, model: str, inputs: Mapping[str, Tensor], **more
     server.engine.infer(request)
     (answers,) = witness.wait(request)
     return answers
+
+
+def traced(context: str) -> Trace:
+    """Return a trace whose requests, those of models too, have that context."""
+
+    def begun(trace: Trace) -> None:
+        trace.context = context
+
+    trace = TraceFamily(TraceLevel.TIMESTAMPS, None, None, begun, lambda _: None).trace()
+    assert trace is not None
+    return trace
 
 
 def told(answers: Sequence[InferResponse], model: str) -> list[Any]:

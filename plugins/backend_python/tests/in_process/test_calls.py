@@ -12,7 +12,7 @@ from tritonpy import InferRequest
 from tritonpy.testing import RunningServer, Witness
 
 from ..serving import wait_for
-from .modes import DECOUPLED, MODES, PLAN, ask, planned, send, serving, told, write_in, write_planned
+from .modes import DECOUPLED, MODES, PLAN, ask, planned, send, serving, told, traced, write_in, write_planned
 
 CALLER = """
 def initialize(self, args):
@@ -203,13 +203,13 @@ PLANS: list[tuple[Any, ...]] = [
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: " ".join(map(str, plan)))
 def test_both_modes_hear_the_same(server: RunningServer, plan: tuple[Any, ...]) -> None:
-    one, other = (ask(server, mode, *plan, trace="context") for mode in MODES)
+    one, other = (ask(server, mode, *plan, trace=traced("context")) for mode in MODES)
     assert one == other
 
 
 def test_details_of_a_call_reach_the_called_model(server: RunningServer) -> None:
     for mode in MODES:
-        assert ask(server, mode, "details", trace="context") == [["own", 5, 1, 7_000_000, '{"a":1}', "context"]]
+        assert ask(server, mode, "details", trace=traced("context")) == [["own", 5, 1, 7_000_000, '{"a":1}', "context"]]
 
 
 @pytest.mark.parametrize("what", ["gather", "stream", "missing", "blocking", "give_up"])

@@ -14,7 +14,7 @@ import pytest
 from tritonpy import OutputSpec, SequenceInfo, Tensor
 from tritonpy.testing import RunningServer
 
-from .modes import MODES, PLAN, ask, both, planned, send, told
+from .modes import MODES, PLAN, ask, both, planned, send, told, traced
 
 METHODS = """
 def initialize(self, args):
@@ -83,9 +83,9 @@ def test_both_modes_say_the_same(server: RunningServer, plan: tuple[Any, ...]) -
 def test_what_a_request_says_reaches_the_model(server: RunningServer) -> None:
     said = {
         "id": "7", "parameters": {"a": 1, "b": "ü", "c": True}, "timeout_us": 5_000_000, "sequence": SequenceInfo(9, True, True),
-        "outputs": {"OUT": OutputSpec("OUT")}, "trace": "context",
+        "outputs": {"OUT": OutputSpec("OUT")},
     }  # fmt: skip
-    one, other = (ask(server, mode, "request", **said) for mode in MODES)
+    one, other = (ask(server, mode, "request", **said, trace=traced("context")) for mode in MODES)
     assert one == other
     assert one[:5] == ["7", 9, 3, 5_000_000, '{"a":1,"b":"ü","c":true}']
     assert one[8] == "context"

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.ipc import VERSION, Endpoint, Frame, Kind
+from tritonpy.ipc.windows import NOBODY
 from tritonpy.types import DTYPES
 
 PATIENCE_S = 30.0
@@ -90,6 +91,8 @@ class Peer:
         self.answers: list[Answer] = []
         self.done: list[tuple[int, int, int]] = []
         self.calls: deque[Call] = deque()
+        self.rooms: deque[tuple[int, int]] = deque()  # questions for room: their numbers and the requests
+        self._fetched: set[int] = set()  # requests whose clients always have room
         self.rescheduled: list[int] = []
         self.answer_frames = 0
         self._execution = 0
@@ -236,6 +239,25 @@ class Peer:
         flags = (FINAL if final else 0) | (EMPTY if outputs is None else 0)
         self.send(Kind.CALL_ANSWER, [call.id, flags], [outputs or ()], None, extras)
 
+    def room_asked(self) -> int:
+        """Wait until the worker asks whether there is room; return the request that it wants it for."""
+        while not self.rooms:
+            self.step()
+        return self.rooms[0][1]
+
+    def grant(self) -> int:
+        """Say yes to the oldest such question; return its request."""
+        request = self.room_asked()
+        self.send(Kind.REPLY, [self.rooms.popleft()[0]], extras={"value": None})
+        return request
+
+    def fetch(self, request: int) -> None:
+        """Have room for that request, now and later."""
+        self._fetched.add(request)
+        for number, asked in [each for each in self.rooms if each[1] == request]:
+            self.rooms.remove((number, asked))
+            self.send(Kind.REPLY, [number], extras={"value": None})
+
     def step(self) -> None:
         """Handle what comes next: a frame, or memory that goes back."""
         if not self._frames:
@@ -314,6 +336,10 @@ class Peer:
             rows, wants = self._endpoint.rows(frame, 3, Sent)
             inputs = {each.name: each.data for each in rows[0]}
             self.calls.append(Call(*frame.words[:3], inputs, wants[0], frame.extras))
+        elif frame.kind == Kind.ASK and frame.extras["verb"] == "room":
+            self.rooms.append((frame.words[0], frame.extras["arguments"]["request"]))
+            if self.rooms[-1][1] in self._fetched | {NOBODY}:
+                self.send(Kind.REPLY, [self.rooms.pop()[0]], extras={"value": None})
         elif frame.kind == Kind.TELL and frame.extras["verb"] == "log":
             self.logs.append(frame.extras["arguments"])
         elif frame.kind == Kind.TELL and frame.extras["verb"] == "exited":

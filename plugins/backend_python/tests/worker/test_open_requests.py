@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tritonpy.ipc import Frame, Kind
+from tritonpy_worker.ipc.windows import Windows
 from tritonpy_worker.open_requests import OpenRequests
 
 
@@ -11,7 +12,7 @@ def cancellation(*numbers: int) -> Frame:
 
 
 def test_nothing_is_known_at_first_and_at_the_end() -> None:
-    facts = OpenRequests()
+    facts = OpenRequests(Windows(None, None))
     assert not facts
     facts.cancel(cancellation(1))
     facts.leave(2)
@@ -25,14 +26,14 @@ def test_nothing_is_known_at_first_and_at_the_end() -> None:
 
 
 def test_a_cancellation_that_came_too_late_is_forgotten() -> None:
-    facts = OpenRequests()
+    facts = OpenRequests(Windows(None, None))
     facts.cancel(cancellation(1))
     facts.tidy([])
     assert not facts.is_cancelled(1)
 
 
 def test_a_cancellation_waits_for_what_is_left_open() -> None:
-    facts = OpenRequests()
+    facts = OpenRequests(Windows(None, None))
     facts.leave(1)
     facts.cancel(cancellation(1, 2))
     facts.tidy([])
@@ -40,7 +41,7 @@ def test_a_cancellation_waits_for_what_is_left_open() -> None:
 
 
 def test_a_cancellation_waits_for_what_has_not_begun() -> None:
-    facts = OpenRequests()
+    facts = OpenRequests(Windows(None, None))
     facts.cancel(cancellation(1))
     facts.tidy(["an execution"])
     assert facts.is_cancelled(1)

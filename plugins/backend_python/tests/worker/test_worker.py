@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tritonpy.ipc import VERSION
+
 from .peer import Peer, Sent, fp32
 
 Start = Callable[..., Peer]
@@ -286,7 +288,7 @@ def test_sys_exit_in_initialize_fails_the_load(start_worker: Start) -> None:
 
 
 def test_a_server_of_another_version_is_refused(start_worker: Start) -> None:
-    assert "version 1" in start_worker("def execute(self, requests): ...", version=99).failed()
+    assert f"version {VERSION} of" in start_worker("def execute(self, requests): ...", version=99).failed()
 
 
 def test_initialize_gets_its_arguments_as_text(worker: Start) -> None:

@@ -29,6 +29,7 @@ from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.call_responses import failed, only
 from tritonpy_worker.context import CURRENT, Current, caller, request_ids
 from tritonpy_worker.host import Host
+from tritonpy_worker.pace import current_pace
 
 if TYPE_CHECKING:
     from tritonpy_worker.api.call import CallSpec
@@ -150,9 +151,20 @@ class LocalHost(Host):
     def _send(self, number: int, response: InferResponse) -> None:
         if not response.final:
             self.open.begin(number)
+            self._wait_for_room(number)
         received = self.open.end(number) if response.final else self.open.get(number)
         if received is not None:
             received.respond(response)
+
+    def _wait_for_room(self, number: int) -> None:
+        received = self.open.get(number)
+        if received is None or received.sink.ready(received):
+            return
+        pace = current_pace()
+        if pace is None:
+            received.wait_for_room()
+        else:
+            pace.hold(number, partial(received.sink.when_ready, received))
 
     def _end_abandoned(self, number: int) -> None:
         self.end_abandoned(number, self.open.has_begun(number))

@@ -42,6 +42,8 @@ class LocalInstance:
         self._host = tools.host(model, instance)
         self._printer = Printer(self._host)
         self._coroutines = tools.coroutines()
+        if self._host.decoupled:
+            self._coroutines.pace()
         self._code: LocalCode | None = None
         try:
             with hosts.using(self._host):

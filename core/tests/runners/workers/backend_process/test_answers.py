@@ -9,6 +9,8 @@ import pytest
 
 from core.tests.runners.workers.backend_process.wire import Wire, execution_of, response_of
 from tritonpy.errors import Internal, InvalidArgument, NotFound
+from tritonpy.ipc.questions import Questions
+from tritonpy.ipc.windows import MAX_ANSWERS, MAX_BYTES, Windows
 from tritonpy.runners.workers.backend_process.answer_frame import EMPTY, FINAL
 from tritonpy.runners.workers.backend_process.answers import Answers
 from tritonpy.runners.workers.backend_process.execution import Execution
@@ -27,7 +29,8 @@ class Bench:
 
     def __init__(self, wire: Wire) -> None:
         self.opened: dict[int, Execution] = {}
-        self.answers = Answers(wire.channel, self.opened)
+        self.windows = Windows(wire.channel, Questions(wire.channel))
+        self.answers = Answers(wire.channel, self.opened, self.windows)
 
     def execution(self, number: int, first: int, count: int) -> Execution:
         return execution_of(number, first, count, self.opened, self.answers)
@@ -269,3 +272,28 @@ def test_an_error_keeps_its_class_by_its_code(wire: Wire, bench: Bench) -> None:
     batch.respond([InferResponse.failed(batch.requests[0], Internal("broken"))])
     bench.answers.over(1, 2, False)
     assert wire.answered().extras["errors"] == {"0": [1, "broken"]}
+
+
+def test_answers_that_are_not_final_use_up_the_window_of_their_request(bench: Bench) -> None:
+    execution = bench.execution(1, 0, 2)
+    one, other = execution.batch.requests
+    for _ in range(MAX_ANSWERS):
+        assert not bench.windows.full(0)
+        one.respond(response_of(1, final=False))
+    assert bench.windows.full(0)
+    assert not bench.windows.full(1)
+    large = InferResponse([Tensor.from_numpy("OUT", np.zeros(MAX_BYTES, np.uint8))], final=False)
+    other.respond(large)
+    assert bench.windows.full(1)
+    one.respond(response_of(1))
+    other.respond(response_of(1))
+    assert not bench.windows
+
+
+def test_the_window_of_a_request_that_is_handed_back_is_forgotten(bench: Bench) -> None:
+    execution = bench.execution(1, 0, 1)
+    (request,) = execution.batch.requests
+    request.respond(response_of(1, final=False))
+    assert bench.windows
+    request.reschedule()
+    assert not bench.windows

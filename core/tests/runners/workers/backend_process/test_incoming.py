@@ -8,7 +8,9 @@ import pytest
 
 from core.tests.runners.workers.backend_process.wire import Wire, context
 from tritonpy.ipc import Kind
+from tritonpy.ipc.questions import Questions
 from tritonpy.ipc.waiter import Waiter
+from tritonpy.ipc.windows import MAX_BYTES, Windows
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.runners.workers.backend_process.incoming import Incoming
 from tritonpy.types import InferRequest, OutputSpec, SequenceInfo, Tensor
@@ -23,8 +25,8 @@ class Bench:
         self.model, self.instance = context()
         self.opened: dict[int, Execution] = {}
         self.arrivals = 0
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.incoming = Incoming(wire.channel, self.opened, UNOWNED, self._ask, self._arrived)
+        self.windows = Windows(wire.channel, Questions(wire.channel))
+        self.incoming = Incoming(wire.channel, self.opened, UNOWNED, self.windows, self._arrived)
         self.incoming.serve(self.model, self.instance)
 
     def take(self, words: list[int], rows: list[list[Tensor]], wants: list[Any] | None = None, **extras: Any) -> None:
@@ -35,10 +37,6 @@ class Bench:
 
     def _arrived(self) -> None:
         self.arrivals += 1
-
-    def _ask(self, verb: str, **arguments: Any) -> Any:
-        self.asked.append((verb, arguments))
-        return False
 
 
 @pytest.fixture
@@ -126,11 +124,21 @@ def test_a_cancellation_is_seen_by_open_requests_alone(bench: Bench) -> None:
     assert not other.cancelled
 
 
-def test_the_room_of_a_stream_is_asked_for(bench: Bench) -> None:
+def test_the_room_of_a_stream_is_its_window(bench: Bench) -> None:
     bench.take([1, 7, 1, 100], [[tensor("IN", 1)]])
     request: InferRequest = bench.incoming.backlog[0].batch.requests[0]
+    assert request.wait_for_room()
+    bench.windows.begin(100)
+    bench.windows.sent(100, MAX_BYTES)
     assert not request.sink.ready(request)
-    assert bench.asked == [("sink_ready", {"request": 100})]
+    called: list[int] = []
+    request.sink.when_ready(request, lambda: called.append(1))
+    question = bench.wire.next()
+    assert (question.extras["verb"], question.extras["arguments"]) == ("room", {"request": 100})
+    assert called == []
+    bench.wire.send(Kind.REPLY, question.words, extras={"value": None})
+    bench.wire.channel.wait(Waiter(), called.__len__)
+    assert request.sink.ready(request)
     with pytest.raises(AssertionError, match="this is a bug"):
         request.sink.put(request, None)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tritonpy.ipc.channel import ChannelClosed
-from tritonpy.runners.workers.backend_process.logs import ServerHandler
+from tritonpy.runners.workers.backend_process.logs import ServerHandler, send_log_to
 
 
 class Bench:
@@ -58,3 +58,15 @@ def test_a_record_that_cannot_be_told_harms_nobody(bench: Bench, capsys: pytest.
     bench.log.handlers = [ServerHandler(bench._tell)]
     bench.log.warning("strange")
     assert "TypeError: no JSON" in capsys.readouterr().err
+
+
+def test_verbose_lines_are_told_whatever_the_server_kept_when_the_worker_started(bench: Bench) -> None:
+    root, own = logging.getLogger(), logging.getLogger("tritonpy")
+    handlers, level = list(root.handlers), own.level
+    try:
+        send_log_to(bench._tell)
+        logging.getLogger("tritonpy.test_verbose").log(5, "very verbose")
+    finally:
+        root.handlers[:] = handlers
+        own.setLevel(level)
+    assert [(said["level"], said["message"]) for said in bench.told] == [(5, "very verbose")]

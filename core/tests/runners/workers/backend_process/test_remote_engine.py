@@ -13,7 +13,7 @@ import pytest
 from core.tests.runners.workers.fake_worker import model_context, neighbours_of, nothing_more
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.engine import Engine
-from tritonpy.errors import Internal, InvalidArgument
+from tritonpy.errors import Internal, InvalidArgument, Unsupported
 from tritonpy.ipc import Frame
 from tritonpy.ipc.channel import Channel, ChannelClosed
 from tritonpy.ipc.questions import Questions
@@ -229,3 +229,8 @@ def test_a_forked_process_reaches_no_engine(behind: ToyEngine) -> None:
     channel.close()
     with ours, pytest.raises(ChannelClosed):
         engine.is_live()
+
+
+def test_a_request_that_names_regions_is_refused(behind: ToyEngine) -> None:
+    with connected(behind) as engine, pytest.raises(Unsupported, match="cannot name regions of shared memory"):
+        engine.infer(request_of(Witness(), uses_regions=True))

@@ -14,7 +14,6 @@ from core.tests.toys.isolated import (
     ISOLATED,
     Broken,
     Caller,
-    Considerate,
     Forking,
     Fragile,
     Introvert,
@@ -23,12 +22,11 @@ from core.tests.toys.isolated import (
     isolating,
 )
 from core.tests.toys.rescheduling import TurnScheduler
-from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of
+from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from tritonpy.api.engine import Engine
 from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
-from tritonpy.types import InferRequest, InferResponse, Sink
 
 EXPLICIT = {"mode": "explicit", "load": ["*"]}
 
@@ -207,24 +205,6 @@ def test_it_is_asked_whether_it_is_ready_also_while_it_executes(model_repository
         (folder / "not_ready").touch()
         assert not server.engine.is_model_ready("patient")
         (folder / "go").touch()
-
-
-def test_the_room_of_a_clients_stream_reaches_the_backend(model_repository: ModelRepository) -> None:
-    class Full(Sink):
-        def put(self, request: InferRequest, response: InferResponse) -> None:
-            witness.sink.put(request, response)
-
-        def ready(self, request: InferRequest) -> bool:
-            return False
-
-    model_repository.add("considerate", config_of("considerate", more=ISOLATED))
-    witness = Witness()
-    with isolating(model_repository, ToyPlugin({"considerate": Considerate})) as server:
-        assert asked(server.engine, "considerate", 0) == 1
-        request = request_of(witness, "considerate", [0])
-        request.sink = Full()
-        server.engine.infer(request)
-        assert numbers(*witness.wait(request)) == [[0]]
 
 
 def test_its_metrics_are_the_servers(model_repository: ModelRepository) -> None:

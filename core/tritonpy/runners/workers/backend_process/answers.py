@@ -9,6 +9,7 @@ from threading import Lock, get_ident
 from tritonpy.clock import now_ns
 from tritonpy.errors import Internal, TritonError
 from tritonpy.ipc.channel import Channel
+from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.answer_frame import AnswerFrame, Row
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.runners.workers.on_host import on_host
@@ -26,8 +27,9 @@ class Answers:
     says by that goes in the same frame. Where it does not return soon, `hurry` is called.
     """
 
-    def __init__(self, channel: Channel, opened: dict[int, Execution]) -> None:
+    def __init__(self, channel: Channel, opened: dict[int, Execution], windows: Windows) -> None:
         self._channel = channel
+        self._windows = windows
         self._open = opened  # executions by the numbers of their unanswered requests
         self._lock = Lock()
         self._executor = get_ident()
@@ -95,6 +97,8 @@ class Answers:
                 frame = self._unless_complete()
         if frame:
             frame.send(self._channel)
+        if self._windows or not all([response.final for response in responses]):
+            self._count(requests, responses, rows)
 
     def reschedule(self, request: InferRequest) -> None:
         states = _new_states([request])
@@ -110,9 +114,19 @@ class Answers:
                 frame = self._unless_complete()
         if frame:
             frame.send(self._channel)
+        self._windows.end(request.tag)
 
     def cancel(self, request: InferRequest) -> None:
         """Nothing waits here: a backend that cancels by itself has set the flag that it sees."""
+
+    def _count(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], rows: Sequence[Row]) -> None:
+        """Take note of what went into streams, and of streams that ended."""
+        for request, response, row in zip(requests, responses, rows, strict=True):
+            if request.answered:
+                self._windows.end(request.tag)
+            elif not response.final:
+                self._windows.begin(request.tag)
+                self._windows.sent(request.tag, sum([tensor.nbytes for tensor in row]))
 
     def _is_executor(self) -> bool:
         return bool(self._running) and get_ident() == self._executor

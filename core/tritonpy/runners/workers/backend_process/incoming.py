@@ -9,7 +9,7 @@ from typing import Any
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
-from tritonpy.runners.workers.backend_process.asking import Ask
+from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.types import (
     NO_PARAMETERS,
@@ -35,14 +35,14 @@ class Incoming:
         channel: Channel,
         opened: dict[int, Execution],
         owner: Owner,
-        ask: Ask,
+        windows: Windows,
         arrived: Callable[[], None],
     ) -> None:
         self._channel = channel
         self._open = opened  # executions by the numbers of their unanswered requests
         self._owner = owner
         self._arrived = arrived
-        self._sink = _ServerSink(ask)
+        self._sink = _ServerSink(windows)
         self.backlog: deque[Execution] = deque()
         self.joining: dict[int, Execution] = {}
         channel.on(Kind.EXECUTE, self._take)
@@ -113,16 +113,19 @@ class Incoming:
 
 
 class _ServerSink(Sink):
-    """Where the answers go is in the server; only how much it can take is asked for here."""
+    """Where the answers go is in the server; only how much it can take is known here."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
         raise AssertionError("answers go through the request, not through its sink: this is a bug")
 
     def ready(self, request: InferRequest) -> bool:
-        return bool(self._ask("sink_ready", request=request.tag))
+        return not self._windows.full(request.tag)
+
+    def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
+        self._windows.when_ready(request.tag, callback)
 
 
 def _refine(request: InferRequest, said: Mapping[str, Any]) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 from tritonpy.ipc.channel import ChannelClosed
 from tritonpy.logs import FIELDS, LOGGER
 
+_EVERY_LEVEL = 1
+
 
 class ServerHandler(logging.StreamHandler[Any]):
     """Hands each record to `tell`; in a process that the model forked it goes to standard error."""
@@ -28,10 +30,10 @@ class ServerHandler(logging.StreamHandler[Any]):
             self.handleError(record)
 
 
-def send_log_to(tell: Callable[..., None], level: int) -> None:
-    """Have everything that is logged in this process, by libraries too, written by the server; `level` is that of its own loggers."""
+def send_log_to(tell: Callable[..., None]) -> None:
+    """Have everything that is logged in this process, by libraries too, written by the server: its settings, which may change, say what is kept."""
     logging.getLogger().addHandler(ServerHandler(tell))
-    logging.getLogger(LOGGER).setLevel(level)
+    logging.getLogger(LOGGER).setLevel(_EVERY_LEVEL)
 
 
 def _said(record: logging.LogRecord) -> dict[str, Any]:

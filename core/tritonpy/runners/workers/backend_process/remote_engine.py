@@ -9,10 +9,13 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
+from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import FamilySnapshot
+from tritonpy.errors import Unsupported
+from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.runners.workers.backend_process.asking import Ask
 from tritonpy.runners.workers.backend_process.calls import Calls
-from tritonpy.types import InferRequest
+from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
@@ -24,6 +27,10 @@ class RemoteEngine(Engine):
         self._calls = calls
 
     def infer(self, request: InferRequest) -> None:
+        if request.uses_regions:
+            raise Unsupported(
+                "a backend in a process of its own hands over tensors, it cannot name regions of shared memory"
+            )
         self._calls.make(request)
 
     def server_metadata(self) -> ServerMetadata:
@@ -62,6 +69,35 @@ class RemoteEngine(Engine):
 
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         self._engine("unload_model", name=name, unload_dependents=unload_dependents)
+
+    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
+        found = self._engine("regions", kind=kind, name=name)
+        return msgspec.convert(found, list[SystemRegion] if kind == RegionKind.SYSTEM else list[CudaRegion])
+
+    def check_region(self, kind: RegionKind, name: str) -> None:
+        self._engine("check_region", kind=kind, name=name)
+
+    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        self._engine("register_system_region", name=name, key=key, offset=offset, byte_size=byte_size)
+
+    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+        text = base64.b64encode(handle).decode()
+        self._engine("register_cuda_region", name=name, handle=text, device_id=device_id, byte_size=byte_size)
+
+    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
+        self._engine("unregister_regions", kind=kind, name=name)
+
+    def trace_settings(self, model_name: str = "") -> TraceSettings:
+        return msgspec.convert(self._engine("trace_settings", model_name=model_name), TraceSettings)
+
+    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
+        self._engine("change_trace_settings", changes=msgspec.to_builtins(changes), model_name=model_name)
+
+    def log_settings(self) -> LogSettings:
+        return msgspec.convert(self._engine("log_settings"), LogSettings)
+
+    def change_log_settings(self, changes: LogChanges) -> None:
+        self._engine("change_log_settings", changes=msgspec.to_builtins(changes))
 
     def _engine(self, method: str, **arguments: Any) -> Any:
         return self._ask("engine", method=method, arguments=arguments)

@@ -70,13 +70,12 @@ class StartInstance(msgspec.Struct):
 
 
 class Start(msgspec.Struct):
-    """One instance. `backend` is "module:Class", `search` the server's list of places for modules, `log_level` its logging level."""
+    """One instance. `backend` is "module:Class", `search` the server's list of places for modules."""
 
     version: int
     kind: str
     backend: str
     search: list[str]
-    log_level: int
     model: StartModel
     instance: StartInstance
 
@@ -88,7 +87,6 @@ class Start(msgspec.Struct):
             "backend",
             backend,
             list(sys.path),
-            model.log.getEffectiveLevel(),
             StartModel.of(model),
             StartInstance(instance.name, instance.kind, instance.device_id, instance.index, instance.profiles),
         )

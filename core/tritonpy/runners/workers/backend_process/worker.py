@@ -18,6 +18,7 @@ from tritonpy.ipc.channel import Channel
 from tritonpy.ipc.lifeline import Lifeline, end
 from tritonpy.ipc.questions import Questions
 from tritonpy.ipc.waiter import Waiter
+from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.answers import Answers
 from tritonpy.runners.workers.backend_process.asking import asker
 from tritonpy.runners.workers.backend_process.calls import Calls
@@ -44,11 +45,13 @@ class Worker:
         self._waiter = Waiter()
         self._orders: deque[Frame] = deque()  # START, STOP
         opened: dict[int, Execution] = {}
-        self._answers = Answers(channel, opened)
+        questions = Questions(channel)
+        windows = Windows(channel, questions)
+        self._answers = Answers(channel, opened, windows)
         self._calls = Calls(channel, opened, self._call_made)
         self._deputy = Deputy(channel, self._answers.hurry, self._calls.awaited)
-        self._ask = asker(Questions(channel))
-        self._incoming = Incoming(channel, opened, self._answers, self._ask, self._waiter.wake)
+        self._ask = asker(questions)
+        self._incoming = Incoming(channel, opened, self._answers, windows, self._waiter.wake)
         channel.on(Kind.START, self._take_order)
         channel.on(Kind.STOP, self._take_order)
 
@@ -94,7 +97,7 @@ class Worker:
 
     def _load(self, extras: Mapping[str, Any]) -> Served:
         start = Start.read(extras)
-        send_log_to(self._tell, start.log_level)
+        send_log_to(self._tell)
         sys.path[:] = start.search
         self._deputy.begin()
         try:

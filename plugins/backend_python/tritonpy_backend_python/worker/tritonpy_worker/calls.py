@@ -81,7 +81,7 @@ class Calls:
         self._channel = channel
         self._numbers = count(1)
         self._calls: WeakValueDictionary[int, Call] = WeakValueDictionary()
-        self.awaited: set[AsyncCall] = set()  # somebody must read for these
+        self.awaited: set[object] = set()  # somebody must read for these: calls, and what else an event loop waits for
         channel.on(Kind.CALL_ANSWER, self._answered)
 
     def start(self, spec: CallSpec) -> Call:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .abandoned import Abandoned
@@ -19,7 +20,9 @@ from .context import request_ids
 from .host import Host
 from .ipc import Frame, Kind
 from .ipc.channel import Channel, ChannelClosed
+from .ipc.windows import Windows
 from .open_requests import OpenRequests
+from .pace import Pace, current_pace
 from .questions import Questions
 from .shared_arrays import place, view
 from .substitute import Substitute
@@ -39,12 +42,12 @@ class ChannelHost(Host):
         self.name = name
         self.model_directory = model_directory
         self.decoupled = decoupled
-        self.open = OpenRequests()
+        self._questions = Questions(channel)
+        self.open = OpenRequests(Windows(channel, self._questions))
         self.abandoned = Abandoned(self._close_abandoned)
         self._channel = channel
         self._collected = collected
         self._calls = Calls(channel)
-        self._questions = Questions(channel)
         self._substitute = Substitute(channel, self._calls.awaited)
         channel.on(Kind.CANCEL, self.open.cancel)
 
@@ -58,7 +61,8 @@ class ChannelHost(Host):
         except TritonModelException as error:
             self._send(request, failed(str(error)), (), final)
             raise
-        self._send(request, response, row, final)
+        if final or self._has_room(request):
+            self._send(request, response, row, final)
 
     def abandon(self, request: int) -> None:
         self.abandoned.add(request)
@@ -80,9 +84,7 @@ class ChannelHost(Host):
     async def call_async(self, call: CallSpec) -> Any:
         self._before_call()
         started = self._reach(self._calls.start_on, asyncio.get_running_loop(), call)
-        self._substitute.start()
-        if not self._channel.has_leader():
-            self._channel.call_leader()
+        self._have_replies_read()
         await started.first.future
         return started if call.decoupled else only(next(started))
 
@@ -129,6 +131,42 @@ class ChannelHost(Host):
         answers = Answers(self._channel, self.name)
         answers.add(request, response, row, (FINAL if final else 0) | (EMPTY if response is None else 0))
         self._reach(answers.send)
+        if not final:
+            self._reach(self.open.windows.sent, request, sum([each.data.nbytes for each in row]))
+
+    def _has_room(self, request: int) -> bool:
+        """Wait for it where there is none, in a coroutine at its next step; return False if the request got its final answer meanwhile."""
+        windows = self.open.windows
+        if not windows.full(request):
+            return True
+        pace = current_pace()
+        if pace is not None:
+            self._hold(pace, request)
+            return True
+        if self._channel.closed:
+            raise TritonModelException(_UNREACHABLE)
+        self._collected.hurry()
+        return windows.wait(request)
+
+    def _hold(self, pace: Pace, request: int) -> None:
+        waiting = object()
+
+        def when_ready(callback: Callable[[], None]) -> None:
+            self._calls.awaited.add(waiting)
+            self.open.windows.when_ready(request, partial(self._go_on, waiting, callback))
+            self._have_replies_read()
+
+        pace.hold(request, when_ready)
+
+    def _go_on(self, waiting: object, callback: Callable[[], None]) -> None:
+        self._calls.awaited.discard(waiting)
+        callback()
+
+    def _have_replies_read(self) -> None:
+        """See to it that a thread reads the socket while an event loop waits for what comes there."""
+        self._substitute.start()
+        if not self._channel.has_leader():
+            self._channel.call_leader()
 
     def _close_abandoned(self, request: int) -> None:
         self.end_abandoned(request, self.open.has_begun(request))

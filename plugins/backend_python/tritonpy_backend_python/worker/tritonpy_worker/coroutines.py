@@ -6,6 +6,8 @@ import asyncio
 from threading import Lock, Thread
 from typing import Any
 
+from .pace import paced_task
+
 
 class Coroutines:
     """Runs coroutines for threads that are not the loop's."""
@@ -13,6 +15,11 @@ class Coroutines:
     def __init__(self) -> None:
         self._starting = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._paced = False
+
+    def pace(self) -> None:
+        """Hold coroutines whose streams have no room; to be said before the first of them."""
+        self._paced = True
 
     def run(self, coroutine: Any) -> Any:
         """Wait for the result. Raises what the coroutine raises."""
@@ -33,6 +40,8 @@ class Coroutines:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                if self._paced:
+                    self._loop.set_task_factory(paced_task)
                 Thread(target=_serve, args=(self._loop,), name="tritonpy-coroutines", daemon=True).start()
             return self._loop
 

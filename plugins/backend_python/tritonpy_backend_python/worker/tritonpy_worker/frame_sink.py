@@ -47,6 +47,18 @@ class FrameSink(Sink):
         self._answers.add(_number(request), failed(text, ErrorCode.INVALID_ARG), (), FINAL)
         self._end((request,))
 
+    def without_cancelled(self, requests: list[InferenceRequest]) -> list[InferenceRequest]:
+        """Answer those that were cancelled before their execution began; return the others."""
+        left = []
+        for request in requests:
+            if self._host.open.is_cancelled(_number(request)):
+                request.get_response_sender().close()
+                self._answers.add(_number(request), failed("Request cancelled", ErrorCode.CANCELLED), (), FINAL)
+                self._end((request,))
+            else:
+                left.append(request)
+        return left
+
     def reschedule(self, request: InferenceRequest) -> None:
         self._answers.reschedule(_number(request))
         self._end((request,))

@@ -46,7 +46,8 @@ class Host(ABC):
     def send(self, request: int, response: InferenceResponse | None, final: bool) -> None:
         """Send one answer of the received request of that number; None with `final` only ends it.
 
-        Raises TritonModelException when the answer cannot be sent.
+        An answer that is not final waits until the client's stream has room for it, or the request is cancelled; in a coroutine of `execute`
+        the coroutine waits, at its next step. Raises TritonModelException when the answer cannot be sent.
         """
 
     @abstractmethod

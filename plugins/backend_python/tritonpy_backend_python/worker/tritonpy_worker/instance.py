@@ -34,13 +34,15 @@ class Instance:
         self.answers = Answers(channel, name)
         self.host = ChannelHost(channel, name, os.path.dirname(start["model_file"]), start["decoupled"], self.answers)
         self._coroutines = Coroutines()
+        if start["decoupled"]:
+            self._coroutines.pace()
         hosts.set_process_host(self.host)
         if start["memory_limit"]:
             memory.limit(start["memory_limit"])
         reserve = memory.Reserve()
         module, path = load_class(start["model_file"], start["backend_directory"])
         self._model = model_object.make(module, args)
-        sink = FrameSink(self.host, self.answers)
+        self.sink = sink = FrameSink(self.host, self.answers)
         self.strings = UncheckedStrings(args["model_name"], sink)
         self.executor = Executor(self._model, path, name, start["decoupled"], sink, self._coroutines, reserve)
         self.asks_ready = model_object.asks_ready(self._model)

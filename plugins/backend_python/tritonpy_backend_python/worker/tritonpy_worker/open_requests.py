@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sized
 
 from .ipc import Frame
+from .ipc.windows import Windows
 
 
 class OpenRequests:
-    """Facts by request number; each method is safe in any thread."""
+    """Facts by request number; each method is safe in any thread. Those that had an answer which was not final have a window."""
 
-    def __init__(self) -> None:
-        self._cancelled: set[int] = set()
+    def __init__(self, windows: Windows) -> None:
+        self.windows = windows
+        self.cancelled: set[int] = set()
         self._left: set[int] = set()  # without a final answer when `execute` returned
-        self._begun: set[int] = set()  # had an answer that was not final
         self._traces: dict[int, str] = {}
 
     def cancel(self, frame: Frame) -> None:
         """Take note of requests that nobody waits for any more."""
-        self._cancelled.update(frame.words)
+        self.cancelled.update(frame.words)
 
     def is_cancelled(self, number: int) -> bool:
         """Say whether the client gave it up."""
-        return number in self._cancelled
+        return number in self.cancelled
 
     def leave(self, number: int) -> None:
         """Take note that `execute` returned without a final answer."""
@@ -30,11 +31,11 @@ class OpenRequests:
 
     def begin(self, number: int) -> None:
         """Take note of an answer that was not final."""
-        self._begun.add(number)
+        self.windows.begin(number)
 
     def has_begun(self, number: int) -> bool:
         """Say whether it had an answer."""
-        return number in self._begun
+        return number in self.windows
 
     def trace(self, number: int, context: str) -> None:
         """Take note of the trace that the client propagated."""
@@ -46,18 +47,18 @@ class OpenRequests:
 
     def __bool__(self) -> bool:
         """Whether anything is known of any request."""
-        return bool(self._cancelled or self._left or self._begun or self._traces)
+        return bool(self.cancelled or self._left or self.windows or self._traces)
 
     def end(self, numbers: Iterable[int]) -> None:
         """Forget requests that have their final answer."""
         for number in numbers:
-            self._cancelled.discard(number)
+            self.cancelled.discard(number)
             self._left.discard(number)
-            self._begun.discard(number)
+            self.windows.end(number)
             self._traces.pop(number, None)
 
     def tidy(self, waiting: Sized) -> None:
         """Forget cancellations that came too late; `waiting` are the executions that have not begun."""
-        late = self._cancelled - self._left
+        late = self.cancelled - self._left
         if late and not waiting:  # in this order: a request comes before its cancellation
-            self._cancelled -= late
+            self.cancelled -= late

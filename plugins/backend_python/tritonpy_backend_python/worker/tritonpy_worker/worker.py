@@ -89,20 +89,21 @@ class Worker:
     def _execute(self, instance: Instance, batches: Batches) -> None:
         answers, executor = instance.answers, instance.executor
         count = 0
-        for current, requests in batches:
-            count += len(requests)
+        for current, arrived in batches:
+            count += len(arrived)
             begin_ns = monotonic_ns()
             if answers.due(begin_ns + self._usual_ns):
                 self._send(instance)
             CURRENT.set(current)
+            requests = instance.sink.without_cancelled(arrived) if instance.host.open.cancelled else arrived
             if requests:
                 executor.run(requests)
-            else:  # all of them were refused
+            else:  # all of them were refused, or cancelled
                 executor.end_ns = begin_ns
             answers.over(current.execution, begin_ns, executor.end_ns)
             self._usual_ns = max(executor.end_ns - begin_ns, self._usual_ns - (self._usual_ns >> 3))
             self._output.end_lines()
-        del requests
+        del requests, arrived
         # Requests that come singly want to be answered soon; under load nobody gains, and threads of the model's would share their lock with who looks.
         self._channel.patient = count == 1 and threads() == self._own_threads
         self._send(instance)

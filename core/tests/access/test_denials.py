@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import logging
+
+from tritonpy import CustomMetrics, Verb
+from tritonpy.access.denials import FORBIDDEN, METRIC, UNAUTHENTICATED, Denials
+
+LOG = logging.getLogger("tritonpy.access")
+SECOND = 1_000_000_000
+
+
+class World:
+    def __init__(self):
+        self.now = 0
+        self.metrics = CustomMetrics()
+        self.denials = Denials(self.metrics, LOG, lambda: self.now)
+
+    def count(self, reason, verb):
+        (family,) = self.metrics.snapshot()
+        assert family.name == METRIC
+        return next(one.value for one in family.metrics if one.labels == {"reason": reason, "verb": verb.value})
+
+
+def test_each_reason_and_verb_has_its_counter():
+    world = World()
+    for _ in range(3):
+        world.denials.note(UNAUTHENTICATED, Verb.INFER, "m")
+    world.denials.note(FORBIDDEN, Verb.ADMIN, "", "anna")
+    assert world.count(UNAUTHENTICATED, Verb.INFER) == 3
+    assert world.count(FORBIDDEN, Verb.ADMIN) == 1
+    assert world.count(FORBIDDEN, Verb.INFER) == 0
+
+
+def test_the_log_says_who_asked_for_what(caplog):
+    denials = World().denials
+    denials.note(FORBIDDEN, Verb.MANAGE, "digits", "anna")
+    denials.note(UNAUTHENTICATED, Verb.READ, "")
+    assert [record.getMessage() for record in caplog.records] == [
+        "denied: 'anna' asked to manage model 'digits'",
+        "denied: an unknown caller asked to read the server",
+    ]
+
+
+def test_whoever_is_refused_cannot_fill_the_log(caplog):
+    world = World()
+    for _ in range(1000):
+        world.denials.note(UNAUTHENTICATED, Verb.INFER, "m" * 10_000)
+    assert len(caplog.records) == 10
+    assert max(len(record.getMessage()) for record in caplog.records) < 300
+    world.now += SECOND
+    world.denials.note(UNAUTHENTICATED, Verb.INFER, "m")
+    world.denials.note(UNAUTHENTICATED, Verb.INFER, "m")
+    assert len(caplog.records) == 11
+    assert "990 such lines before it are left out" in caplog.records[-1].getMessage()
+    assert world.count(UNAUTHENTICATED, Verb.INFER) == 1002
+
+
+def test_of_an_authenticator_that_raised_only_the_type_is_told(caplog):
+    World().denials.failed("own", RuntimeError("the key was tpy_secret"))
+    assert caplog.records[0].getMessage() == "authenticator 'own' failed, its answer counts as no: RuntimeError"

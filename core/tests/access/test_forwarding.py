@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import InferRequest, InvalidArgument
+from tritonpy.access.forwarding import RESERVED, HeaderForwarding, compile_pattern
+
+
+def forwarded(pattern, headers, **parameters):
+    request = InferRequest("m", {}, None, parameters=parameters)
+    HeaderForwarding(pattern).apply(headers, request)
+    return request.parameters
+
+
+def test_a_name_matches_anywhere_and_in_any_case():
+    headers = [("My-Header", "1"), ("in-MY-middle", "2"), ("other", "3")]
+    assert forwarded("my", headers) == {"My-Header": "1", "in-MY-middle": "2"}
+    assert forwarded("^my", headers) == {"My-Header": "1"}
+
+
+def test_case_matters_where_the_pattern_says_so():
+    assert forwarded("(?-i)MY.*", [("my_header", "1"), ("MY_header", "2")]) == {"MY_header": "2"}
+
+
+def test_headers_come_behind_the_parameters_and_over_those_of_the_same_name():
+    assert forwarded("x", [("x-a", "header"), ("x-a", "again"), ("X-A", "other")], q=1, **{"x-a": "body"}) == {
+        "q": 1,
+        "x-a": "again",
+        "X-A": "other",
+    }
+
+
+def test_the_parameters_of_others_are_left_alone():
+    shared = {"a": 1}
+    request = InferRequest("m", {}, None, parameters=shared)
+    HeaderForwarding("x").apply([("x", "1")], request)
+    assert shared == {"a": 1}
+    assert request.parameters == {"a": 1, "x": "1"}
+
+
+@pytest.mark.parametrize("name", [*sorted(RESERVED), "triton_", "triton_enable_empty_final_response"])
+def test_reserved_names_are_refused_in_tritons_words(name):
+    with pytest.raises(InvalidArgument) as caught:
+        forwarded(".*", [("a", "1"), (name, "1")])
+    assert caught.value.message == f"Header '{name}' is reserved for Triton usage and cannot be forwarded."
+    assert forwarded("^a", [("a", "1"), (name, "1")]) == {"a": "1"}  # not forwarded, so not refused
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", r"\pN", "a**"])
+def test_what_does_not_compile_is_named(pattern):
+    with pytest.raises(ValueError, match="is no regular expression") as caught:
+        compile_pattern(pattern)
+    assert pattern in str(caught.value)

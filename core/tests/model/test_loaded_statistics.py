@@ -1,0 +1,77 @@
+"""What a served model tells of its answers, beside the counts that every model has."""
+
+from __future__ import annotations
+
+import pytest
+
+from tritonpy.errors import StartupError
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+
+from ..toys.decoupled import Repeat
+from ..toys.doubler import Doubler
+from ..toys.one_model import one_model
+from ..toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
+
+BUCKETS = """
+model_metrics {{ metric_control {{
+    metric_identifier {{ family: "nv_inference_first_response_histogram_ms" }} histogram_options {{ buckets: [{}] }}
+}} }}
+"""
+BOTH = {"histograms": True, "summaries": True, "quantiles": "0.5:0.1"}
+
+
+def test_the_answers_of_a_decoupled_model_are_counted_by_their_place(model_repository: ModelRepository) -> None:
+    model_repository.add("many", config_of("repeat", more="model_transaction_policy { decoupled: true }"))
+    witness = Witness()
+    with serving(model_repository, toy_plugins(ToyPlugin({"repeat": Repeat}))) as server:
+        witness.wait(*[ask(server.engine, witness, "many", [count], accepts_decoupled=True) for count in (2, 0, 1)])
+        (statistics,) = server.engine.statistics("many")
+    places = statistics.response_stats
+    assert {place: (each.success.count, each.empty_response.count) for place, each in places.items()} == {
+        "0": (2, 1), "1": (1, 1), "2": (0, 1),
+    }  # fmt: skip
+    assert [(each.compute_infer.count, each.compute_output.count) for each in places.values()] == [
+        (3, 2),
+        (2, 1),
+        (1, 0),
+    ]
+    assert (
+        places["0"].success.ns
+        == places["0"].compute_infer.ns + places["0"].compute_output.ns - places["0"].empty_response.ns
+    )
+
+
+def test_other_models_have_no_places_and_no_distributions(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    with one_model(model_repository, Doubler) as server:
+        witness.wait(ask(server.engine, witness, "m", [[1]]))
+        (statistics,), gauges = server.engine.statistics("m"), server.engine.gauges()["m", "1"]
+    assert (statistics.response_stats, gauges.first_response, gauges.summaries) == ({}, None, {})
+
+
+def test_distributions_are_measured_where_the_server_is_told_to(model_repository: ModelRepository) -> None:
+    witness = Witness()
+    with one_model(model_repository, Doubler, more=BUCKETS.format("1, 250000.5"), latencies=BOTH) as server:
+        witness.wait(*[ask(server.engine, witness, "m", [[number]]) for number in range(3)])
+        gauges = server.engine.gauges()["m", "1"]
+    assert gauges.first_response is not None
+    assert (gauges.first_response.bounds, gauges.first_response.counts[1]) == ([1, 250000.5], 3)
+    assert {summary.count for summary in gauges.summaries.values()} == {3}
+    assert all(value is not None for summary in gauges.summaries.values() for _, value in summary.quantiles)
+
+
+def test_buckets_that_do_not_ascend_fail_the_load(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        pytest.raises(StartupError, match="failed to load all models: m"),
+        one_model(model_repository, Doubler, more=BUCKETS.format("5, 1"), latencies=BOTH),
+    ):
+        pytest.fail("it started")
+    assert "Bucket Boundaries must be strictly sorted" in caplog.text
+
+
+def test_buckets_that_nobody_uses_hurt_nobody(model_repository: ModelRepository) -> None:
+    with one_model(model_repository, Doubler, more=BUCKETS.format("5, 1")) as server:
+        assert server.engine.is_model_ready("m")

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+
+from tritonpy.clock import now_ns
+from tritonpy.runners.deadlines import Deadlines
+from tritonpy.types import CallbackSink, InferRequest
+
+FAR = 1 << 62
+
+
+class HandTimer:
+    """Runs what is due when it is told to."""
+
+    def __init__(self) -> None:
+        self.armed: list[tuple[int, Callable[[], None]]] = []
+
+    def at(self, when_ns: int, callback: Callable[[], None]) -> None:
+        self.armed.append((when_ns, callback))
+
+    def run(self) -> None:
+        armed, self.armed = self.armed, []
+        for _, callback in armed:
+            callback()
+
+
+def request(deadline_ns: int) -> InferRequest:
+    return InferRequest("m", {}, CallbackSink(print), deadline_ns=deadline_ns)
+
+
+def bench() -> tuple[HandTimer, Deadlines]:
+    timer = HandTimer()
+    return timer, Deadlines(timer)
+
+
+def test_those_whose_time_has_come_are_cancelled_and_no_others() -> None:
+    timer, deadlines = bench()
+    passed, far = [request(now_ns() - number) for number in range(3)], request(FAR)
+    for each in (far, *passed):
+        deadlines.watch(each)
+    timer.run()
+    assert [each.cancelled for each in passed] == [True] * 3
+    assert not far.cancelled
+    assert [when for when, _ in timer.armed] == [FAR]
+
+
+def test_an_answered_one_is_left_alone() -> None:
+    timer, deadlines = bench()
+    answered = request(1)
+    deadlines.watch(answered)
+    answered.answered = True
+    timer.run()
+    assert not answered.cancelled
+    assert timer.armed == []
+    assert len(deadlines) == 0
+
+
+def test_only_an_earlier_deadline_arms_the_timer_again() -> None:
+    timer, deadlines = bench()
+    kept = [request(FAR), request(FAR + 1), request(FAR - 1)]
+    for each in kept:
+        deadlines.watch(each)
+    assert [when for when, _ in timer.armed] == [FAR, FAR - 1]
+
+
+def test_nothing_is_kept_of_requests_that_were_answered_in_time() -> None:
+    timer, deadlines = bench()
+    first = request(FAR)
+    deadlines.watch(first)
+    gone = weakref.ref(first)
+    del first
+    gc.collect()
+    assert gone() is None
+    for _ in range(10_000):
+        each = request(FAR)
+        deadlines.watch(each)
+        each.answered = True
+    assert len(deadlines) < 100
+    assert len(timer.armed) == 1
+
+
+def test_open_ones_are_never_thrown_out() -> None:
+    timer, deadlines = bench()
+    kept = [request(1) for _ in range(1000)]
+    for each in kept:
+        deadlines.watch(each)
+    timer.run()
+    assert all(each.cancelled for each in kept)
+
+
+def test_many_threads_may_watch_at_once() -> None:
+    timer, deadlines = bench()
+    kept = [request(1) for _ in range(800)]
+    threads = [
+        threading.Thread(target=lambda at=at: [deadlines.watch(each) for each in kept[at::8]]) for at in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    timer.run()
+    assert all(each.cancelled for each in kept)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tritonpy.errors import Internal, InvalidArgument
+from tritonpy.shared_memory import cuda_memory
+from tritonpy.shared_memory.cuda_memory import open_cuda
+from tritonpy.types import CudaRegion
+
+from .fake_cuda import HANDLE, FakeCuda
+
+REFUSED = "^failed to register shared memory region: invalid args$"
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    cuda = FakeCuda()
+    monkeypatch.setattr(cuda_memory, "visible_gpus", lambda: [0])
+    monkeypatch.setattr(cuda_memory, "CudaCalls", lambda: cuda)
+    return cuda
+
+
+def opened(byte_size=16, handle=HANDLE):
+    return open_cuda(CudaRegion("r", 0, byte_size), handle)
+
+
+def test_bytes_come_from_the_gpu_and_go_there(cuda):
+    memory = opened()
+    view = memory.read(4, 4)
+    assert bytes(view) == bytes([4, 5, 6, 7])
+    assert view.readonly
+    memory.write(8, np.array([[1], [2]], np.int16)[::-1])
+    assert cuda.memory[8:12].tobytes() == np.array([2, 1], np.int16).tobytes()
+
+
+@pytest.mark.parametrize("handle", [b"", b"\xff" * 64])
+def test_a_wrong_handle_is_refused_and_logged(cuda, caplog, handle):
+    with pytest.raises(InvalidArgument, match=REFUSED):
+        opened(handle=handle)
+    assert "cudaErrorInvalidValue" in caplog.text
+
+
+def test_more_than_was_allocated_is_refused_and_closed_again(cuda):
+    with pytest.raises(InvalidArgument) as refusal:
+        opened(byte_size=17)
+    assert refusal.value.message == "failed to register shared memory region 'r': invalid args"
+    del refusal
+    assert cuda.opened == 0
+
+
+def test_it_is_closed_with_its_last_reference(cuda):
+    memory = opened()
+    assert cuda.opened == 1
+    del memory
+    assert cuda.opened == 0
+
+
+def test_what_cuda_refuses_is_told(cuda, caplog):
+    memory = opened()
+    cuda.broken = True
+    for call, arguments in ((memory.read, (0, 1)), (memory.write, (0, np.zeros(1, np.uint8)))):
+        with pytest.raises(Internal) as failure:
+            call(*arguments)
+        assert (
+            failure.value.message == "failed to copy CUDA shared memory region 'r': cudaMemcpy: cudaErrorIllegalAddress"
+        )
+
+
+def test_memory_that_cannot_be_closed_is_logged(cuda, caplog):
+    memory = opened()
+    cuda.broken = True
+    del memory
+    assert "failed to close CUDA IPC handle: it would not close" in caplog.text
+
+
+def test_without_a_gpu_the_handle_is_wrong_and_the_log_says_why(cuda, monkeypatch, caplog):
+    monkeypatch.setattr(cuda_memory, "visible_gpus", list)
+    with pytest.raises(InvalidArgument, match=REFUSED):
+        opened()
+    assert "there is no GPU" in caplog.text
+
+
+def test_without_cuda_python_it_is_too(cuda, monkeypatch, caplog):
+    def missing():
+        raise ModuleNotFoundError("No module named 'cuda'")
+
+    monkeypatch.setattr(cuda_memory, "CudaCalls", missing)
+    with pytest.raises(InvalidArgument, match=REFUSED):
+        opened()
+    assert "pip install tritonpy[cuda]" in caplog.text

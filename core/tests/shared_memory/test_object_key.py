@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tritonpy.errors import Internal, InvalidArgument
+from tritonpy.shared_memory.object_key import check_key, open_object
+from tritonpy.testing import shared_object
+
+RESERVED = "triton_python_backend_shm_region_"
+
+
+@pytest.mark.parametrize("key", ["", "/", "///"])
+def test_a_key_must_name_something(key):
+    with pytest.raises(InvalidArgument) as refusal:
+        check_key("r", key)
+    assert refusal.value.message == f"cannot register shared memory region 'r' - invalid shm key '{key}'"
+
+
+@pytest.mark.parametrize("key", [f"{RESERVED}1", f"/{RESERVED}", f"//{RESERVED}abc"])
+def test_the_memory_of_tritons_backends_is_not_for_clients(key):
+    with pytest.raises(InvalidArgument) as refusal:
+        check_key("r", key)
+    assert refusal.value.message == (
+        f"cannot register shared memory region 'r' with key '{key}' as the key contains the reserved prefix '{RESERVED}'"
+    )
+
+
+@pytest.mark.parametrize("slashes", ["", "/", "//"])
+def test_slashes_in_front_do_not_matter(slashes):
+    with shared_object(8) as memory:
+        key = slashes + memory.key.lstrip("/")
+        check_key("r", key)
+        descriptor = open_object(key)
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    "key", ["not-there", "..", ".", "../shm/x", "/../../etc/passwd", "a/b", "\0", "a\0b", "x" * 5000, "/dev/shm/x"]
+)
+def test_a_key_that_leads_nowhere_or_elsewhere_opens_nothing(key):
+    with pytest.raises(Internal) as refusal:
+        open_object(key)
+    assert refusal.value.message == f"Unable to open shared memory region: '{key}'"
+
+
+def test_a_key_does_not_follow_links(tmp_path):
+    target = tmp_path / "secret"
+    target.write_bytes(b"secret")
+    with shared_object(8) as memory:
+        link = f"{memory.key}-link"
+        os.symlink(target, f"/dev/shm{link}")
+        try:
+            with pytest.raises(Internal, match="Unable to open shared memory region"):
+                open_object(link)
+        finally:
+            os.unlink(f"/dev/shm{link}")

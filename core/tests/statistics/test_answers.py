@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
+from tritonpy.statistics import AnswerStatistics
+from tritonpy.statistics.first_responses import FirstResponses
+from tritonpy.statistics.gpus import GpuCounters
+from tritonpy.statistics.responses import ResponseCounters
+from tritonpy.statistics.summaries import Summaries
+from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
+
+
+def statistics(
+    *, decoupled: bool = False, gpu: bool = False, latencies: LatencySettings = NO_LATENCIES
+) -> AnswerStatistics:
+    config = ModelConfig()
+    if gpu:
+        config.instance_group.add(kind=ModelInstanceGroup.KIND_GPU, gpus=[0])
+    config.model_transaction_policy.decoupled = decoupled
+    return AnswerStatistics(config, latencies)
+
+
+def test_of_most_models_nothing_is_counted_by_answer() -> None:
+    plain = statistics()
+    assert plain.counters == ()
+    assert (plain.responses(), plain.first_response(), plain.summaries(), plain.shares("m", 1)) == ({}, None, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"decoupled": True}, ResponseCounters),
+        ({"gpu": True}, GpuCounters),
+        ({"latencies": LatencySettings(histograms=True)}, FirstResponses),
+        ({"latencies": LatencySettings(summaries=True)}, Summaries),
+    ],
+)
+def test_what_is_asked_for_is_counted_alone(given: dict[str, object], kind: type) -> None:
+    (counter,) = statistics(**given).counters  # type: ignore[arg-type]
+    assert type(counter) is kind
+
+
+def test_everything_may_be_counted_at_once() -> None:
+    every = statistics(
+        decoupled=True, gpu=True, latencies=LatencySettings(histograms=True, summaries=True, quantiles="0.5:0.1")
+    )
+    assert len(every.counters) == 4
+    assert [share.gpu for share in every.shares("m", 1)] == [None, 0]
+    assert every.first_response() is not None
+    assert every.summaries()["queue"].quantiles == [(0.5, None)]

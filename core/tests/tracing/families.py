@@ -1,0 +1,50 @@
+"""Traces made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tritonpy.testing import Witness
+from tritonpy.tracing.rule import TraceRule
+from tritonpy.types import Batch, InferRequest, InferResponse, Tensor, TraceFamily, TraceLevel
+
+BOTH = TraceLevel.TIMESTAMPS | TraceLevel.TENSORS
+
+
+def rule(level=BOTH, rate=1, count=-1, log_frequency=0, lack=""):
+    return TraceRule(level, rate, count, log_frequency, lack)
+
+
+def family(level=BOTH, chosen_by=None, ended=lambda _: None, begun=lambda _: None):
+    return TraceFamily(level, chosen_by or rule(level), None, begun, ended)
+
+
+def tensor(name="IN", values=(1.5, 2.0), dtype=np.float32):
+    return Tensor.from_numpy(name, np.array(values, dtype))
+
+
+def request(trace=None, *tensors, request_id="", executed=True):
+    inputs = {each.name: each for each in tensors or (tensor(),)}
+    made = InferRequest("m", inputs, Witness().sink, id=request_id, trace=trace, received_ns=10, queued_ns=20)
+    if executed:
+        made.batch = Batch([made], start_ns=30, input_end_ns=40, infer_end_ns=50)
+    return made
+
+
+def answer(*tensors, **fields):
+    return InferResponse(list(tensors), "m", 1, **fields)
+
+
+def ended_family(level=BOTH, chosen_by=None, request_id=""):
+    """A request that a model answered, with one that the model made for it."""
+    made = family(level, chosen_by)
+    root = made.trace()
+    asked = request(root, request_id=request_id)
+    root.begin("m", 1, asked)
+    child = root.spawn()
+    called = request(child)
+    child.begin("called", 2, called)
+    child.answered(called, answer(), 55)
+    root.answered(asked, answer(tensor("OUT", (3,), np.int32)), 60)
+    root.end()
+    return made

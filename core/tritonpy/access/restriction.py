@@ -1,0 +1,60 @@
+"""Triton's restricted APIs: groups of calls that need a header with a secret value."""
+
+from __future__ import annotations
+
+import enum
+import hmac
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from tritonpy.api.options import Options
+
+
+class ApiCategory(enum.Enum):
+    """The groups into which Triton sorts the calls of its protocols."""
+
+    HEALTH = "health"
+    METADATA = "metadata"
+    INFERENCE = "inference"
+    SHARED_MEMORY = "shared-memory"
+    MODEL_CONFIG = "model-config"
+    MODEL_REPOSITORY = "model-repository"
+    STATISTICS = "statistics"
+    TRACE = "trace"
+    LOGGING = "logging"
+
+
+class Restriction(Options, frozen=True):
+    """An option of a frontend: the calls of `apis` need the header `key` with the value `value`."""
+
+    apis: Annotated[tuple[ApiCategory, ...], Meta(min_length=1, description="Categories of calls.")]
+    key: Annotated[str, Meta(min_length=1, description="Name of the header, in any case.")]
+    value: Annotated[str, Meta(min_length=1, description="What the header must say.")]
+
+
+class Restrictions:
+    """The restrictions of one frontend, by category. `prefix` stands before every header's name."""
+
+    def __init__(self, given: Sequence[Restriction], prefix: str = "") -> None:
+        self._expected = {category: (prefix + one.key, one.value.encode()) for one in given for category in one.apis}
+
+    def missing(self, category: ApiCategory, headers: Iterable[tuple[str, str]]) -> str | None:
+        """Return the name of the header that the call lacks, None where it may go on; of a header that is given twice the first counts."""
+        expected = self._expected.get(category)
+        if expected is None:
+            return None
+        name, value = expected
+        lowered = name.lower()
+        given = next((text for key, text in headers if key.lower() == lowered), "")
+        return None if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), value) else name
+
+
+def check_restrictions(given: Sequence[Restriction], what: str) -> None:
+    """Raise ValueError, in Triton's words, where a category is restricted twice; `what` is "api" or "protocol"."""
+    seen: set[ApiCategory] = set()
+    for category in [category for one in given for category in one.apis]:
+        if category in seen:
+            raise ValueError(f"restricted {what} '{category.value}' can not be specified in multiple config groups")
+        seen.add(category)

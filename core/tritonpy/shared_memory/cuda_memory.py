@@ -1,0 +1,74 @@
+"""Regions in the memory of GPUs."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tritonpy.devices import visible_gpus
+from tritonpy.errors import Internal, InvalidArgument
+from tritonpy.shared_memory.cuda_calls import CudaCalls, CudaError
+from tritonpy.types import CudaRegion
+
+log = logging.getLogger("tritonpy.shared_memory")
+
+
+def open_cuda(region: CudaRegion, handle: bytes) -> CudaMemory:
+    """Open the memory behind `handle`. Raises InvalidArgument where that cannot be, and logs why: clients hear no more from Triton either."""
+    try:
+        return CudaMemory(region, handle, _cuda_calls())
+    except CudaError as error:
+        log.warning("failed to open CUDA IPC handle: %s", error)
+        raise InvalidArgument("failed to register shared memory region: invalid args") from None
+
+
+def _cuda_calls() -> CudaCalls:
+    if not visible_gpus():
+        raise CudaError("there is no GPU")
+    try:
+        return CudaCalls()
+    except ImportError as error:
+        raise CudaError(f"cuda-python is not there (pip install tritonpy[cuda]): {error}") from None
+
+
+class CudaMemory:
+    """Memory that another process allocated on a GPU, opened by its IPC handle. Inputs and outputs are copied once, between it and the host."""
+
+    def __init__(self, region: CudaRegion, handle: bytes, calls: CudaCalls) -> None:
+        """Open it. Raises CudaError where the handle is wrong, InvalidArgument where the memory is too small."""
+        self._region = region
+        self._calls = calls
+        self._address, size = calls.open(handle, region.device_id)
+        weakref.finalize(self, _close, calls, self._address, region.device_id).atexit = False
+        if region.byte_size > size:
+            raise InvalidArgument(f"failed to register shared memory region '{region.name}': invalid args")
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return a copy on the host. Raises Internal where CUDA refuses."""
+        array = np.empty(size, np.uint8)
+        try:
+            self._calls.to_host(array, self._address + offset, self._region.device_id)
+        except CudaError as error:
+            raise self._failure(error) from error
+        return memoryview(array.data).toreadonly()
+
+    def write(self, offset: int, array: npt.NDArray[Any]) -> None:
+        """Copy `array` to the GPU. Raises Internal where CUDA refuses."""
+        try:
+            self._calls.to_device(self._address + offset, np.ascontiguousarray(array), self._region.device_id)
+        except CudaError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: CudaError) -> Internal:
+        return Internal(f"failed to copy CUDA shared memory region '{self._region.name}': {error}")
+
+
+def _close(calls: CudaCalls, address: int, device_id: int) -> None:
+    try:
+        calls.close(address, device_id)
+    except CudaError as error:
+        log.warning("failed to close CUDA IPC handle: %s", error)

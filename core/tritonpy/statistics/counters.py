@@ -1,0 +1,144 @@
+"""Counts and times of the requests and executions of one model version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tritonpy.api.engine import (
+    BatchStatistics,
+    Duration,
+    InferStatistics,
+    MemoryUsage,
+    ModelStatistics,
+    ResponseStatistics,
+)
+from tritonpy.clock import epoch_ms
+from tritonpy.errors import FailureReason
+from tritonpy.types import Batch
+
+
+@dataclass(slots=True)
+class _Execution:
+    """Executions of one batch size, in ns."""
+
+    count: int = 0
+    input_ns: int = 0
+    infer_ns: int = 0
+    output_ns: int = 0
+
+
+@dataclass(slots=True)
+class Succeeded:
+    """Requests of one batch (None: of a scheduler without instances) that were answered together; times are sums in ns."""
+
+    batch: Batch | None
+    end_ns: int
+    count: int = 0
+    rows: int = 0
+    total_ns: int = 0
+    queue_ns: int = 0
+
+
+@dataclass(slots=True)
+class Counters:
+    """Plain numbers, changed under the model's lock."""
+
+    success: int = 0
+    success_ns: int = 0
+    queue_ns: int = 0
+    input_ns: int = 0
+    infer_ns: int = 0
+    output_ns: int = 0
+    fail: int = 0
+    fail_ns: int = 0
+    inferences: int = 0
+    executions: int = 0
+    last_inference_ms: int = 0
+    late_answers: int = 0
+    cache_hits: int = 0
+    cache_hit_ns: int = 0
+    cache_misses: int = 0
+    cache_miss_ns: int = 0
+    failures: dict[str, int] = field(default_factory=lambda: {reason.value: 0 for reason in FailureReason})
+    batches: dict[int, _Execution] = field(default_factory=dict)
+    memory: list[MemoryUsage] = field(default_factory=list)
+
+    def executed(self, batch: Batch, end_ns: int) -> None:
+        """Count one execution; its time stamps that the backend did not set are filled in."""
+        batch.counted = True
+        batch.input_end_ns = batch.input_end_ns or batch.start_ns
+        batch.infer_end_ns = batch.infer_end_ns or end_ns
+        self.executions += 1
+        self.last_inference_ms = epoch_ms()
+        size = batch.size
+        execution = self.batches.get(size)
+        if execution is None:
+            execution = self.batches[size] = _Execution()
+        execution.count += 1
+        execution.input_ns += batch.input_end_ns - batch.start_ns
+        execution.infer_ns += batch.infer_end_ns - batch.input_end_ns
+        execution.output_ns += end_ns - batch.infer_end_ns
+
+    def succeeded(self, done: Succeeded) -> None:
+        """Count the requests of one batch that were answered together."""
+        batch, count = done.batch, done.count
+        self.success += count
+        self.inferences += done.rows
+        self.success_ns += done.total_ns
+        self.queue_ns += done.queue_ns
+        if batch is not None:
+            self.input_ns += count * (batch.input_end_ns - batch.start_ns)
+            self.infer_ns += count * (batch.infer_end_ns - batch.input_end_ns)
+            self.output_ns += count * max(done.end_ns - batch.infer_end_ns, 0)
+
+    def cache_hit(self, total_ns: int, queue_ns: int, lookup_ns: int) -> None:
+        """Count one request that the cache answered: a success, and no inference."""
+        self.success += 1
+        self.success_ns += total_ns
+        self.queue_ns += queue_ns
+        self.cache_hits += 1
+        self.cache_hit_ns += lookup_ns
+
+    def cache_missed(self, lookup_and_insertion_ns: int, insertion_ns: int) -> None:
+        """Add the cache's part to a request that succeeded; its own time ended before the insertion."""
+        self.success_ns += insertion_ns
+        self.cache_misses += 1
+        self.cache_miss_ns += lookup_and_insertion_ns
+
+    def failed(self, reason: FailureReason, total_ns: int) -> None:
+        """Count one request that ended in an error after `total_ns`."""
+        self.fail += 1
+        self.fail_ns += total_ns
+        self.failures[reason.value] += 1
+
+    def snapshot(self, name: str, version: int, responses: dict[str, ResponseStatistics]) -> ModelStatistics:
+        """Return the protocol's view of the counters."""
+        computed = self.success - self.cache_hits
+        return ModelStatistics(
+            name=name,
+            version=str(version),
+            last_inference=self.last_inference_ms,
+            inference_count=self.inferences,
+            execution_count=self.executions,
+            inference_stats=InferStatistics(
+                success=Duration(self.success, self.success_ns),
+                fail=Duration(self.fail, self.fail_ns),
+                queue=Duration(self.success, self.queue_ns),
+                compute_input=Duration(computed, self.input_ns),
+                compute_infer=Duration(computed, self.infer_ns),
+                compute_output=Duration(computed, self.output_ns),
+                cache_hit=Duration(self.cache_hits, self.cache_hit_ns),
+                cache_miss=Duration(self.cache_misses, self.cache_miss_ns),
+            ),
+            response_stats=responses,
+            batch_stats=[
+                BatchStatistics(
+                    size,
+                    Duration(execution.count, execution.input_ns),
+                    Duration(execution.count, execution.infer_ns),
+                    Duration(execution.count, execution.output_ns),
+                )
+                for size, execution in sorted(self.batches.items())
+            ],
+            memory_usage=list(self.memory),
+        )

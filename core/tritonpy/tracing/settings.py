@@ -1,0 +1,97 @@
+"""The settings of a server and of its models: what is not set for a model is the server's, what is not set there was given at the start."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from tritonpy.api.trace_settings import TraceChanges
+from tritonpy.errors import InvalidArgument
+from tritonpy.tracing.rule import TraceRule
+from tritonpy.types.trace import TraceLevel
+
+Fields = dict[str, int]
+NO_CHANGES = TraceChanges()
+
+
+class _Layer:
+    """What was set for one model or for the server, and the rule that follows from it."""
+
+    def __init__(self, given: Fields, rule: TraceRule) -> None:
+        self.given = given
+        self.rule = rule
+
+
+class TraceRules:
+    """The rule of the server and those of models. Not for several threads at once."""
+
+    def __init__(self, start: TraceRule) -> None:
+        self._start = _fields(start)
+        self._lack = start.lack
+        self._server = _Layer({}, start)
+        self._models: dict[str, _Layer] = {}
+
+    def all(self) -> list[TraceRule]:
+        """Return the rules in force."""
+        return [self._server.rule, *(layer.rule for layer in self._models.values())]
+
+    def find(self, model: str) -> TraceRule:
+        """Return the rule for a model; "" is the server."""
+        return self._models.get(model, self._server).rule
+
+    def change(self, model: str, changes: TraceChanges) -> None:
+        """Set or clear for a model, or for the server and with it for all models as far as they follow it.
+
+        Raises InvalidArgument, in Triton's words, for what would ask for traces and could not make any.
+        """
+        self._change(model, changes)
+        if not model:
+            for name in list(self._models):
+                self._change(name, NO_CHANGES)
+
+    def _change(self, model: str, changes: TraceChanges) -> None:
+        current = self._models.get(model) if model else self._server
+        given = _changed({} if current is None else _still_to_come(current), changes)
+        if model and not given:
+            self._models.pop(model, None)
+            return
+        wider = _fields(self._server.rule) if model else self._start
+        rule = self._rule(wider | given)
+        if rule.level and rule.problem:
+            raise InvalidArgument(f"Attempting to set invalid trace setting :{rule.problem}")
+        if model:
+            self._models[model] = _Layer(given, rule)
+        else:
+            self._server = _Layer(given, rule)
+
+    def _rule(self, fields: Fields) -> TraceRule:
+        return TraceRule(
+            TraceLevel(fields["level"]), fields["rate"], fields["count"], fields["log_frequency"], self._lack
+        )
+
+
+def level_of(names: list[str]) -> TraceLevel:
+    """Return the level of its names, which must be TraceLevel's."""
+    return TraceLevel(sum({TraceLevel[name] for name in names}))
+
+
+def names_of(level: TraceLevel) -> list[str]:
+    """Return the names of a level, none for OFF."""
+    return [each.name for each in (TraceLevel.TIMESTAMPS, TraceLevel.TENSORS) if level & each and each.name]
+
+
+def _fields(rule: TraceRule) -> Fields:
+    return {"level": rule.level, "rate": rule.rate, "count": rule.count, "log_frequency": rule.log_frequency}
+
+
+def _still_to_come(layer: _Layer) -> Fields:
+    return {**layer.given, "count": layer.rule.count} if "count" in layer.given else dict(layer.given)
+
+
+def _changed(given: Fields, changes: TraceChanges) -> Fields:
+    for name, value in msgspec.structs.asdict(changes).items():
+        if value is None:
+            given.pop(name, None)
+        elif value is not UNSET:
+            given[name] = level_of(value) if name == "level" else value
+    return given

@@ -1,0 +1,19 @@
+"""API keys. Discovery imports this module only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tritonpy import hookimpl
+
+
+@hookimpl
+def tritonpy_authenticators() -> Mapping[str, str]:
+    """Register the authenticator `api_keys`."""
+    return {"api_keys": "tritonpy_auth_api_keys.authenticator:ApiKeys"}
+
+
+@hookimpl
+def tritonpy_commands() -> Mapping[str, str]:
+    """Register the command that makes keys."""
+    return {"api-key": "tritonpy_auth_api_keys.command:ApiKeyCommand"}

@@ -1,0 +1,76 @@
+"""The authenticator `api_keys`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from tritonpy import Authenticator, ChangedFile, Options, Principal, Refreshed, Rights, StartupError, Verb, bearer_token
+from tritonpy_auth_api_keys.key import is_same, key_id
+from tritonpy_auth_api_keys.key_file import KnownKey, parse_key_file
+
+HEADER = "x-api-key"
+_NOBODY = KnownKey("sha256:" + "0" * 64, Principal("nobody"))  # compared with where no key has the id
+
+
+class ApiKeyOptions(Options, frozen=True):
+    """Options under `auth: api_keys:` of server.yaml."""
+
+    file: Annotated[Path | None, Meta(description="TOML file of keys; tritonpy api-key new makes its entries")] = None
+    interval_s: Annotated[float, Meta(gt=0, description="Seconds between two looks whether it changed")] = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError without a file."""
+        if self.file is None:
+            raise ValueError("'file' is missing: the TOML file of keys")
+
+
+class ApiKeys(Authenticator):
+    """Knows callers by a key in `X-API-Key`, or else in `Authorization: Bearer`.
+
+    The file may change while the server runs: a new one takes effect as a whole. One that cannot be read, or is gone, changes nothing and is logged.
+    """
+
+    Options = ApiKeyOptions
+
+    def __init__(self, options: ApiKeyOptions, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(options)
+        self._clock = clock
+        changed = ChangedFile(Path(str(options.file)), parse_key_file)
+        try:
+            keys = changed.first()
+        except (OSError, ValueError) as error:
+            raise StartupError(
+                f"auth.api_keys: cannot read the keys in '{options.file}': {error}. "
+                "Make one with: tritonpy api-key new --name NAME --infer '*'"
+            ) from error
+        what = f"the API keys in '{options.file}'"
+        self._keys = Refreshed(keys, changed, what, options.interval_s, logging.getLogger("tritonpy.access"))
+
+    def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
+        """Return whose key it is, None for none, an unknown one and one that has expired."""
+        given = headers.get(HEADER) or bearer_token(headers)
+        identity = key_id(given) if given else None
+        if given is None or identity is None:
+            return None
+        known = self._keys.value.get(identity, _NOBODY)
+        if not is_same(given, known.hash) or known is _NOBODY:
+            return None
+        return known.principal if self._clock() < known.expires_s else None
+
+    def allows(self, principal: Principal, verb: Verb, model: str) -> bool:
+        """Say what the key's entry says."""
+        return isinstance(principal.rights, Rights) and principal.rights.allow(verb, model)
+
+    def start(self) -> None:
+        """Begin to watch the file."""
+        self._keys.start()
+
+    def close(self) -> None:
+        """Stop watching it."""
+        self._keys.close()

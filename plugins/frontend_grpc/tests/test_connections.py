@@ -1,0 +1,150 @@
+"""What the options of connections do to a client."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import msgspec
+import pytest
+import tritonclient.grpc.aio as client
+
+from tritonpy_frontend_grpc.connections import ConnectionOptions, connection_arguments
+from tritonpy_frontend_grpc.frontend import GrpcOptions
+
+from .fake_engine import FakeEngine, run, serving
+from .frames import GOAWAY, HELLO, PING, PREFACE, SETTINGS, Connection, frame
+
+
+def port_of(frontend):
+    return int(frontend.address().rpartition(":")[2])
+
+
+def talk(port, sent, kind):
+    """Return the payload of the first frame of a kind."""
+    with Connection(port, sent) as connection:
+        return connection.until(kind)
+
+
+def found(sent, kind, **options):
+    """Return what a server with `options` answers to bytes, as the payload of the first frame of a kind."""
+    payloads = []
+
+    async def scenario():
+        async with serving(FakeEngine(), **options) as frontend:
+            payloads.append(await asyncio.to_thread(talk, port_of(frontend), sent, kind))
+
+    run(scenario)
+    return payloads[0]
+
+
+def test_the_defaults_are_triton_s():
+    defaults = ConnectionOptions()
+    assert dict(connection_arguments(defaults)) == {
+        "grpc.keepalive_time_ms": 7_200_000,
+        "grpc.keepalive_timeout_ms": 20_000,
+        "grpc.keepalive_permit_without_calls": 0,
+        "grpc.http2.max_pings_without_data": 2,
+        "grpc.http2.min_ping_interval_without_data_ms": 300_000,
+        "grpc.http2.max_ping_strikes": 2,
+        "grpc.server_handshake_timeout_ms": 60_000,
+        "grpc.http2.ping_timeout_ms": 20_000,
+    }
+
+
+def test_every_option_is_an_argument():
+    options = msgspec.convert(
+        {field.encode_name: 1 for field in msgspec.structs.fields(ConnectionOptions)}, ConnectionOptions, strict=False
+    )
+    assert [value for _, value in connection_arguments(options)] == [1] * (
+        len(msgspec.structs.fields(ConnectionOptions)) + 1
+    )
+
+
+@pytest.mark.parametrize("option", ["keepalive-time-ms", "max-connection-age-ms", "max-connections"])
+def test_an_impossible_value_is_refused(option):
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({option: -1}, GrpcOptions)
+
+
+def test_a_silent_client_is_pinged_where_that_is_wanted_without_calls():
+    assert found(HELLO, PING, keepalive_time_ms=1000, keepalive_permit_without_calls=True) is not None
+
+
+def test_a_client_that_does_not_answer_pings_is_let_go():
+    options = {"keepalive_time_ms": 1000, "keepalive_timeout_ms": 100, "keepalive_permit_without_calls": True}
+    assert b"ping_timeout" in found(HELLO, GOAWAY, **options)
+
+
+def test_a_client_that_pings_too_often_is_let_go():
+    pings = frame(PING, payload=bytes(8)) * 6
+    assert b"too_many_pings" in found(HELLO + pings, GOAWAY, http2_max_ping_strikes=2)
+
+
+def test_a_client_may_ping_often_where_that_is_allowed():
+    pings = frame(PING, payload=bytes(8)) * 20
+    goaway = found(
+        HELLO + pings, GOAWAY, http2_max_ping_strikes=0, max_connection_age_ms=1000, max_connection_age_grace_ms=100
+    )
+    assert b"max_age" in goaway
+
+
+def test_pings_at_the_interval_that_is_asked_for_are_no_strikes():
+    pings = frame(PING, payload=bytes(8)) * 6
+    options = {
+        "http2_min_recv_ping_interval_without_data_ms": 0,
+        "keepalive_permit_without_calls": True,
+        "max_connection_age_ms": 1000,
+    }
+    assert b"max_age" in found(HELLO + pings, GOAWAY, **options)
+
+
+def test_a_connection_ends_at_its_age():
+    assert b"max_age" in found(HELLO, GOAWAY, max_connection_age_ms=200, max_connection_age_grace_ms=100)
+
+
+def test_a_connection_without_calls_ends():
+    assert b"connection idle" in found(HELLO, GOAWAY, max_connection_idle_ms=200)
+
+
+@pytest.mark.parametrize("sent", [b"", PREFACE[:10], PREFACE, PREFACE + frame(SETTINGS)[:5]])
+def test_a_client_that_does_not_begin_is_let_go(sent):
+    async def scenario():
+        async with serving(FakeEngine(), handshake_timeout_ms=300) as frontend:
+            with Connection(port_of(frontend), sent) as connection:
+                await asyncio.to_thread(connection.until, -1)  # returns when the server closes
+
+    run(scenario)
+
+
+def test_one_connection_too_many_is_closed_and_the_others_go_on():
+    async def scenario():
+        async with serving(FakeEngine(), max_connections=2) as frontend:
+            port = port_of(frontend)
+            with Connection(port) as one:
+                async with client.InferenceServerClient(frontend.address()) as two:
+                    assert await two.is_server_live()
+                    with Connection(port, b"") as third:
+                        assert await asyncio.to_thread(third.file.read) == b""
+                    assert await two.is_server_live()
+                one.send(frame(PING, payload=bytes(8)))
+            async with grpc.aio.insecure_channel(frontend.address()) as again:
+                await asyncio.wait_for(again.channel_ready(), 20)
+
+    run(scenario)
+
+
+def test_an_enormous_head_is_refused_and_the_server_goes_on():
+    async def scenario():
+        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+            live = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")
+            with pytest.raises(grpc.RpcError) as error:
+                await live(b"", metadata=[("large", "a" * 100_000)])
+            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            many = [(f"name-{number}", "value") for number in range(2000)]
+            with pytest.raises(grpc.RpcError) as error:
+                await live(b"", metadata=many)
+            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert await live(b"")
+
+    run(scenario)

@@ -1,0 +1,85 @@
+"""Where the server listens: a TCP port or a Unix domain socket, encrypted or not."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from tritonpy import StartupError, TlsOptions
+
+if TYPE_CHECKING:
+    from tritonpy import TlsFiles, UnixSocket
+
+
+def listen_on_port(
+    server: grpc.aio.Server, host: str, port: int, credentials: grpc.ServerCredentials | None, *, reuse: bool
+) -> str:
+    """Return `host:port` as clients reach it; port 0 takes a free one. Raises StartupError."""
+    name = f"[{host}]" if ":" in host else host
+    try:
+        _try_out(host, port, reuse=reuse)
+        return f"{name}:{_add(server, f'{name}:{port}', credentials)}"
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StartupError(
+            f"the gRPC frontend cannot listen on {name}:{port}: {reason}. "
+            "Stop what listens there, or choose another `port` or `host` under `frontends: grpc:`"
+        ) from error
+
+
+def listen_on_socket(server: grpc.aio.Server, file: UnixSocket, credentials: grpc.ServerCredentials | None) -> str:
+    """Return the address, `unix:/path`. Raises StartupError."""
+    with file.claimed() as path:
+        try:
+            _add(server, f"unix:{path}", credentials)
+        except RuntimeError as error:
+            raise StartupError(f"the gRPC frontend cannot listen on unix:{path}: {error}") from error
+    return file.address
+
+
+def credentials_of(options: TlsOptions, log: logging.Logger) -> grpc.ServerCredentials | None:
+    """Return what encrypts the port, None where nothing is to. Raises StartupError with the file that is wrong.
+
+    The files are looked at for every handshake: new ones are used from then on.
+    """
+    if not options.on:
+        return None
+    from tritonpy import TlsFiles
+
+    files = TlsFiles(options, "frontends.grpc.tls", log)
+    files.context()  # OpenSSL says what is wrong with a file, grpc does not
+
+    def renewed() -> Any:  # None keeps what is in force, which the library's types do not say
+        return _configuration(files) if files.renewed() is not None else None
+
+    return grpc.dynamic_ssl_server_credentials(_configuration(files), renewed, options.mutual)
+
+
+def _configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+    certificate, key, roots = files.contents()
+    return grpc.ssl_server_certificate_configuration([(key, certificate)], roots)
+
+
+def _add(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
+    return server.add_insecure_port(address) if credentials is None else server.add_secure_port(address, credentials)
+
+
+def _try_out(host: str, port: int, *, reuse: bool) -> None:
+    """Bind a plain socket first: grpc itself keeps the reason to itself and prints on stderr. Raises OSError."""
+    refusal: OSError | None = None
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if reuse:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                refusal = error
+            else:
+                return  # grpc too is content with one of a name's addresses
+    if refusal is not None:
+        raise refusal

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tritonpy_frontend_http.generate.body import read_body
+
+
+def read(messages, limit=100):
+    remaining = iter(messages)
+
+    async def receive():
+        return next(remaining)
+
+    return asyncio.run(read_body(receive, limit))
+
+
+def part(body: bytes, more: bool = True):
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+def test_the_parts_of_a_body_are_joined():
+    assert read([part(b"ab"), part(b""), part(b"c", more=False)]) == (b"abc", 3)
+    assert read([{"type": "http.request"}]) == (b"", 0)
+
+
+def test_a_body_of_the_allowed_size_is_kept():
+    assert read([part(b"x" * 60), part(b"x" * 40, more=False)]) == (b"x" * 100, 100)
+
+
+@pytest.mark.parametrize("sizes", [[101], [60, 41], [60, 60, 60], [100, 0, 1]])
+def test_of_a_larger_one_only_the_size_is_known(sizes):
+    parts = [part(b"x" * size) for size in sizes]
+    assert read([*parts, part(b"", more=False)]) == (b"", sum(sizes))
+
+
+def test_a_client_that_leaves_in_the_middle_leaves_nothing():
+    assert read([part(b"ab"), {"type": "http.disconnect"}]) is None

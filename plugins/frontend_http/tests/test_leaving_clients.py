@@ -1,0 +1,86 @@
+"""10,000 clients that connect, send half a request and leave, leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+import ssl
+import sys
+
+import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from tritonpy_frontend_http.farewell import Farewell
+from tritonpy_frontend_http.infer_calls import Call
+from tritonpy_frontend_http.listening import HttpTlsOptions
+from tritonpy_frontend_http.protocol import InferCycle, InferProtocol
+
+from .wire import BODY, INFER, SECONDS, Talk, eventually, read_one, request
+
+BATCH = 250
+CLASSES = (InferProtocol, InferCycle, Call, Farewell, RequestResponseCycle, asyncio.Task, ssl.SSLObject)
+HALVES = [
+    b"",
+    b"PO",
+    request()[:40],
+    request()[:-5],
+    request() + request()[:-5],
+    request(path="/v2/repository/index", body=b"{}")[:-1],
+    f"POST {INFER} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nabc".encode(),
+    request(headers="content-encoding: gzip\r\n")[:-5],
+    request(headers="expect: 100-continue\r\n")[: -len(BODY)],
+    b"garbage\r\n\r\n",
+]
+
+
+def left_behind(server):
+    """Return how many descriptors, objects of connections and tasks there are, and how much memory is in use, in blocks."""
+    eventually(lambda: not server.frontend._server.server_state.connections, server)
+    gc.collect()
+    alive = gc.get_objects()
+    counts = {kind.__name__: sum(isinstance(each, kind) for each in alive) for kind in CLASSES}
+    del alive
+    return {"descriptors": len(os.listdir("/proc/self/fd")), **counts}, sys.getallocatedblocks()
+
+
+def leave(server, count, wrap=lambda stream: stream):
+    """Connect `count` times, send half a request each, and leave: some with a goodbye, some with a reset."""
+    for start in range(0, count, BATCH):
+        streams = []
+        for number in range(start, start + BATCH):
+            stream = wrap(socket.create_connection(("127.0.0.1", server.port), SECONDS))
+            stream.sendall(HALVES[number % len(HALVES)])
+            if number % 3 == 0:
+                stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            streams.append(stream)
+        for stream in streams:
+            stream.close()
+        eventually(lambda: len(server.frontend._server.server_state.connections) < BATCH, server)
+
+
+@pytest.mark.parametrize(("encrypted", "count"), [(False, 10_000), (True, 1_000)])
+def test_clients_that_leave_in_the_middle_leave_nothing_behind(start_server, engine, pem, caplog, encrypted, count):
+    caplog.set_level(logging.CRITICAL, "uvicorn.error")  # what pytest keeps of the log is memory too
+    names = ("certificate_file", "key_file")
+    options = HttpTlsOptions(**{name: pem.options[name] for name in names}) if encrypted else HttpTlsOptions()
+    server = start_server(tls=options)
+    context = pem.context()
+    wrap = (
+        (lambda stream: context.wrap_socket(stream, server_hostname="localhost"))
+        if encrypted
+        else lambda stream: stream
+    )
+    leave(server, 2 * BATCH, wrap)
+    engine.requests.clear()
+    before, blocks = left_behind(server)
+    leave(server, count, wrap)
+    engine.requests.clear()
+    after, blocks_after = left_behind(server)
+    assert after == before
+    assert blocks_after - blocks < count // 10, "memory grows with the number of clients"
+    with Talk(wrap(socket.create_connection(("127.0.0.1", server.port), SECONDS))) as talk:
+        talk.sendall(request())
+        assert read_one(talk)[0] == 200

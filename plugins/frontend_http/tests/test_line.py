@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import socket
+import struct
+
+import pytest
+
+from tritonpy_frontend_http.line import MAX_AHEAD
+
+from .test_protocol import BODY, SECONDS, connect, read_reply_from, request, wait_until
+
+METADATA = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+def reset(stream: socket.socket) -> None:
+    """Leave as a process that is killed does."""
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    stream.close()
+
+
+@pytest.mark.parametrize("behind", [[request()], [METADATA], [METADATA, request()], [request()[:-5]], [b"GET /v2 HT"]])
+@pytest.mark.parametrize("leave", [socket.socket.close, reset])
+def test_who_leaves_with_requests_in_line_cancels_the_one_that_runs(server, engine, behind, leave):
+    engine.hold = True
+    stream = connect(server)
+    stream.sendall(request())
+    assert engine.arrived.wait(SECONDS)
+    for each in behind:
+        stream.sendall(each)
+    leave(stream)
+    wait_until(lambda: engine.requests[0].cancelled, server)
+    server.loop.call_soon_threadsafe(engine.release)
+    wait_until(lambda: not server.frontend._server.server_state.connections, server)
+    assert len(engine.requests) == 1
+    engine.hold = False
+    assert server.infer(BODY).status == 200
+
+
+def test_the_second_of_the_line_is_cancelled_when_it_runs(server, engine):
+    engine.hold = True
+    stream = connect(server)
+    stream.sendall(request() * 3)
+    assert engine.arrived.wait(SECONDS)
+    server.loop.call_soon_threadsafe(engine.release)
+    wait_until(lambda: len(engine.requests) == 2, server)
+    stream.close()
+    wait_until(lambda: engine.requests[1].cancelled, server)
+    assert not engine.requests[0].cancelled
+
+
+def test_all_of_a_long_line_are_answered_in_order(server, engine):
+    with connect(server) as stream:
+        engine.hold = True
+        stream.sendall(request())
+        assert engine.arrived.wait(SECONDS)
+        stream.sendall((METADATA + request() * 9) * 20)
+        engine.hold = False
+        server.loop.call_soon_threadsafe(engine.release)
+        file = stream.makefile("rb")
+        for _ in range(1 + 20 * 10):
+            assert read_reply_from(file)[0] == 200
+
+
+def test_no_more_is_read_than_the_line_may_hold(server, engine):
+    engine.hold = True
+    with connect(server) as stream:
+        stream.sendall(request())
+        assert engine.arrived.wait(SECONDS)
+        (live,) = server.frontend._server.server_state.connections
+        stream.setblocking(False)
+        sent = 0
+        while not live.flow.read_paused:
+            try:
+                sent += stream.send(METADATA * 100)
+            except BlockingIOError:
+                continue
+        assert live._ahead <= 2 * MAX_AHEAD
+        assert sent > MAX_AHEAD
+        engine.hold = False
+        server.loop.call_soon_threadsafe(engine.release)
+        wait_until(lambda: not live.flow.read_paused, server)

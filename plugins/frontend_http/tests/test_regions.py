@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import Internal, RegionSlice
+from tritonpy_frontend_http.header import InputParameters, OutputParameters
+from tritonpy_frontend_http.regions import region_slice
+
+
+@pytest.mark.parametrize("kind", [InputParameters, OutputParameters])
+def test_where_a_tensor_lies(kind):
+    given = kind(shared_memory_region="r", shared_memory_offset=2**64 - 1, shared_memory_byte_size=8)
+    assert region_slice("r", given) == RegionSlice("r", 2**64 - 1, 8)
+
+
+def test_numbers_have_64_bits():
+    with pytest.raises(Internal) as refusal:
+        region_slice("r", InputParameters(shared_memory_offset=2**64))
+    assert refusal.value.message == (
+        "Unable to parse 'shared_memory_offset': attempt to access JSON non-unsigned-integer as unsigned-integer"
+    )

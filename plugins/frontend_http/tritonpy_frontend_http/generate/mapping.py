@@ -1,0 +1,107 @@
+"""The JSON of a generate call -> InferRequest. Pure: knows no transport and no engine.
+
+A member whose name is that of an input becomes this tensor, every other one a request parameter; the members of `parameters` are treated as if they stood
+beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tritonpy import (
+    NO_PARAMETERS,
+    InferRequest,
+    Internal,
+    InvalidArgument,
+    ParameterValue,
+    Sink,
+    TensorMetadata,
+    TritonError,
+    error_of,
+)
+from tritonpy_frontend_http import json_document as document
+from tritonpy_frontend_http.decode import parameter_value
+from tritonpy_frontend_http.generate.tensor import Allowance, read_tensor
+
+_NESTED = "parameters"
+
+
+class Members(tuple[tuple[str, Any], ...]):
+    """A JSON object: its members in their order, those with one name included."""
+
+    __slots__ = ()
+
+
+def read_members(body: bytes) -> Members:
+    """Return the members of the object that `body` is; raises Internal (as Triton does) for what is no JSON and no object."""
+    root = document.parse(body, Members)
+    if not isinstance(root, Members):
+        raise Internal("attempt to get members for non-object")
+    return root
+
+
+def map_request(
+    members: Members, model: str, version: int, inputs: Sequence[TensorMetadata], sink: Sink, limit: int
+) -> InferRequest:
+    """Return the request for a model with these `inputs`; it takes any number of answers.
+
+    `limit` bounds the tensors of one level of the document together, in bytes. Raises TritonError in Triton's words.
+    """
+    mapper = _Mapper(InferRequest(model, {}, sink, version, _identity(members)), inputs, limit)
+    mapper.add(members, mapper.add_nested)
+    return mapper.request
+
+
+def _identity(members: Members) -> str:
+    given = _first_values(members)
+    try:
+        return document.as_string(given["id"]) if "id" in given else ""
+    except Internal as error:
+        raise document.prefixed("Unable to parse 'id'", error) from None
+
+
+def _first_values(members: Members) -> dict[str, Any]:
+    return dict(reversed(members))
+
+
+class _Mapper:
+    """Fills one request."""
+
+    def __init__(self, request: InferRequest, inputs: Sequence[TensorMetadata], limit: int) -> None:
+        self.request = request
+        self._inputs: Mapping[str, TensorMetadata] = {given.name: given for given in inputs}
+        self._limit = limit
+        self._parameters: dict[str, ParameterValue] = {}
+        request.accepts_decoupled = True
+
+    def add(self, members: Members, nested: Callable[[Any], None] | None = None) -> None:
+        """Add every member; `nested` takes the value of `parameters`, which is an ordinary member without it."""
+        allowance, values = Allowance(self._limit), _first_values(members)
+        for name, _ in members:
+            if nested is not None and name == _NESTED:
+                nested(values[name])
+            elif name in self._inputs:
+                self._add_input(self._inputs[name], values[name], allowance)
+            else:
+                self._parameters[name] = parameter_value(name, values[name])
+        self.request.parameters = self._parameters or NO_PARAMETERS
+
+    def add_nested(self, value: Any) -> None:
+        """Add the members of `parameters`."""
+        if _NESTED in self._inputs:
+            raise InvalidArgument(f"Keyword '{_NESTED}' for nested schema also given as input tensor name")
+        if not isinstance(value, Members):
+            raise Internal(
+                f"Expected JSON object for keyword: '{_NESTED}': attempt to access JSON non-object as object"
+            )
+        try:
+            self.add(value)
+        except TritonError as error:
+            raise error_of(error.code, f"Converting keyword: '{_NESTED}': {error.message}") from None
+
+    def _add_input(self, expected: TensorMetadata, value: Any, allowance: Allowance) -> None:
+        tensor = read_tensor(expected, value, allowance)
+        if tensor.name in self.request.inputs:
+            raise InvalidArgument(f"input '{tensor.name}' already exists in request").with_request_id(self.request.id)
+        self.request.inputs[tensor.name] = tensor

@@ -1,0 +1,54 @@
+"""Answers to what is no request, or none that is served: they end the connection."""
+
+from __future__ import annotations
+
+import http
+import re
+from typing import NamedTuple
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from tritonpy_frontend_http.errors import error_body
+
+
+class Refusal(NamedTuple):
+    """A status and the text of the error."""
+
+    status: int
+    text: str
+
+    def wire(self) -> bytes:
+        """Return the whole response."""
+        body = error_body(self.text)
+        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        return b"".join((STATUS_LINE[self.status], head, body))
+
+
+class Refused(Exception):
+    """A request cannot be served on this connection."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
+NOT_HTTP = Refusal(400, "Invalid HTTP request received.")
+NO_METHOD = Refusal(405, "Method Not Allowed")
+HEAD_TOO_LARGE = Refusal(431, "The head of the request is too large")
+TOO_MANY_HEADERS = Refusal(431, "The request has too many headers")
+TOO_SLOW = Refusal(408, "The request took too long to arrive")
+TOO_MANY_CONNECTIONS = Refusal(503, "The server has too many connections")
+
+
+_REQUEST_LINE = re.compile(rb"([A-Z]+) \S+ HTTP/1\.[01]\r\n")
+_KNOWN = {method.value.encode() for method in http.HTTPMethod}
+
+
+def refusal_of(error: httptools.HttpParserError, data: bytes) -> Refusal:
+    """Return what to answer when parsing `data` failed: what a callback of the parser raised, or the parser itself."""
+    reason = error.__context__
+    if isinstance(reason, Refused):
+        return reason.refusal
+    line = _REQUEST_LINE.match(data) if isinstance(error, httptools.HttpParserInvalidMethodError) else None
+    return NOT_HTTP if line is None or line[1] in _KNOWN else NO_METHOD

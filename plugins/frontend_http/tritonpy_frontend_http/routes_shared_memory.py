@@ -1,0 +1,102 @@
+"""The routes of shared memory."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any
+
+from litestar import Request, Response, get, post
+
+from tritonpy import CudaRegion, Engine, InvalidArgument, RegionKind, SystemRegion
+from tritonpy_frontend_http import json_document as document
+from tritonpy_frontend_http.decode import check_json_size
+
+_HANDLE_BYTES = 64
+
+
+class SharedMemoryRoutes:
+    """Two kinds of memory, three actions each, for one region or for all. `limit` bounds JSON bodies in bytes.
+
+    The name of a region is what stands in the path, escapes included: so Triton keeps it.
+    """
+
+    def __init__(self, engine: Engine, limit: int) -> None:
+        self._engine = engine
+        self._limit = limit
+
+    def handlers(self) -> list[Any]:
+        """Return the route handlers for a Litestar application."""
+        return [*self._of(RegionKind.SYSTEM, self._register_system), *self._of(RegionKind.CUDA, self._register_cuda)]
+
+    def _of(self, kind: RegionKind, register: Callable[[str, Any], None]) -> list[Any]:
+        engine = self._engine
+
+        @get(_paths(kind, "status"), name=f"{kind} shared memory status", sync_to_thread=False)
+        def status(request: Request[Any, Any, Any]) -> list[SystemRegion | CudaRegion]:
+            """List the registered regions."""
+            return list(engine.regions(kind, _region(request)))
+
+        @post(_paths(kind, "register"), name=f"{kind} shared memory register", status_code=200)
+        async def register_region(request: Request[Any, Any, Any]) -> Response[str]:
+            """Register a region: from then on inputs and outputs may lie there."""
+            name = _region(request)
+            await asyncio.to_thread(engine.check_region, kind, name)
+            body = await request.body()
+            check_json_size(len(body), self._limit)
+            await asyncio.to_thread(register, name, document.parse(body))
+            return _done()
+
+        @post(
+            _paths(kind, "unregister"), name=f"{kind} shared memory unregister", status_code=200, sync_to_thread=False
+        )
+        def unregister(request: Request[Any, Any, Any]) -> Response[str]:
+            """Unregister a region, or all; requests in flight keep theirs."""
+            engine.unregister_regions(kind, _region(request))
+            return _done()
+
+        return [status, register_region, unregister]
+
+    def _register_system(self, name: str, body: Any) -> None:
+        key = document.as_string(_field(body, "key"))
+        offset = document.as_uint(body["offset"]) if document.has(body, "offset") else 0
+        byte_size = document.as_uint(_field(body, "byte_size"))
+        self._engine.register_system_region(name, key, offset, byte_size)
+
+    def _register_cuda(self, name: str, body: Any) -> None:
+        handle = document.as_string(document.member(_field(body, "raw_handle"), "b64"))
+        byte_size = document.as_uint(document.member(body, "byte_size"))
+        device_id = document.as_uint(document.member(body, "device_id"))
+        self._engine.register_cuda_region(name, _decoded(handle), device_id, byte_size)
+
+
+def _paths(kind: RegionKind, action: str) -> list[str]:
+    return [f"/v2/{kind}sharedmemory/{action}", f"/v2/{kind}sharedmemory/region/{{region:str}}/{action}"]
+
+
+def _region(request: Request[Any, Any, Any]) -> str:
+    """Return the region that the path names, "" for none."""
+    parts: list[str] = request.scope["raw_path"].decode("latin-1").split("/")
+    return parts[4] if parts[3] == "region" else ""
+
+
+def _field(body: Any, name: str) -> Any:
+    if not document.has(body, name):
+        raise InvalidArgument(f"Shared memory register request has no '{name}' field")
+    return body[name]
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        handle = b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        handle = b""
+    if len(handle) != _HANDLE_BYTES:
+        raise InvalidArgument("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
+    return handle
+
+
+def _done() -> Response[str]:
+    return Response("", status_code=200, media_type="application/json")

@@ -1,0 +1,46 @@
+"""Histograms and summaries of a model version as samples, in Triton's order: count, sum, then the buckets or the quantiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from prometheus_client import Metric
+
+from tritonpy import HistogramSnapshot, SummarySnapshot
+from tritonpy_metrics_prometheus.exposition import number
+
+FIRST_RESPONSE = "nv_inference_first_response_histogram_ms"
+FIRST_RESPONSE_HELP = "Milliseconds from arrival to the first response"
+SUMMARIES = {
+    "request": "Microseconds from arrival to answer, recent quantiles (cached answers included)",
+    "queue": "Microseconds that requests waited, recent quantiles (cached answers included)",
+    "compute_input": "Microseconds spent on inputs, recent quantiles (without cached answers)",
+    "compute_infer": "Microseconds spent in the model, recent quantiles (without cached answers)",
+    "compute_output": "Microseconds spent on outputs, recent quantiles (without cached answers)",
+}
+"""The help of each summary, by the part of a request's time that it is about."""
+
+
+def summary_name(part: str) -> str:
+    """Return the family of a part of a request's time."""
+    return f"nv_inference_{part}_summary_us"
+
+
+def add_histogram(metric: Metric, labels: Mapping[str, str], histogram: HistogramSnapshot) -> None:
+    """Add the samples of one histogram to its family."""
+    own = dict(labels)
+    metric.add_sample(f"{metric.name}_count", own, histogram.count)
+    metric.add_sample(f"{metric.name}_sum", own, histogram.sum)
+    bounds, counts = [*histogram.bounds, math.inf], [*histogram.counts, histogram.count]
+    for bound, count in zip(bounds, counts, strict=True):
+        metric.add_sample(f"{metric.name}_bucket", {**own, "le": number(bound)}, count)
+
+
+def add_summary(metric: Metric, labels: Mapping[str, str], summary: SummarySnapshot) -> None:
+    """Add the samples of one summary to its family."""
+    own = dict(labels)
+    metric.add_sample(f"{metric.name}_count", own, summary.count)
+    metric.add_sample(f"{metric.name}_sum", own, summary.sum)
+    for quantile, value in summary.quantiles:
+        metric.add_sample(metric.name, {**own, "quantile": number(quantile)}, math.nan if value is None else value)

@@ -1,0 +1,104 @@
+"""The machine's GPUs as NVIDIA's management library (NVML) tells of them. `nvml` is the module of nvidia-ml-py."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+log = logging.getLogger("tritonpy.metrics")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFamily:
+    """One family with a sample per GPU; `read` asks NVML about a device."""
+
+    name: str
+    kind: str
+    help: str
+    read: Callable[[Any, Any], float]
+
+
+FAMILIES = (
+    GpuFamily(
+        "nv_gpu_utilization", "gauge", "Part of the time in which the GPU computed [0.0 - 1.0]",
+        lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
+    ),
+    GpuFamily(
+        "nv_gpu_memory_total_bytes", "gauge", "Memory of the GPU, in bytes",
+        lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu, nvml.nvmlMemory_v2).total,
+    ),
+    GpuFamily(
+        "nv_gpu_memory_used_bytes", "gauge", "Memory in use on the GPU, in bytes",
+        lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu, nvml.nvmlMemory_v2).used,
+    ),
+    GpuFamily(
+        "nv_gpu_power_usage", "gauge", "Power that the GPU draws, in watts",
+        lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
+    ),
+    GpuFamily(
+        "nv_gpu_power_limit", "gauge", "Power that the GPU may draw, in watts",
+        lambda nvml, gpu: nvml.nvmlDeviceGetPowerManagementLimit(gpu) / 1000,
+    ),
+    GpuFamily(
+        "nv_energy_consumption", "counter", "Energy that the GPU used since the server started, in joules",
+        lambda nvml, gpu: nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000,
+    ),
+)  # fmt: skip
+
+
+class GpuCollector(Collector):
+    """Yields the GPU families, one sample per GPU; what a GPU does not tell is left out.
+
+    `gpus` are NVML's handles by UUID. Nothing runs between scrapes: a scrape that comes `interval_ns` after the last reading takes the next one.
+    Two threads must not collect at the same time. `close` ends NVML.
+    """
+
+    def __init__(self, nvml: Any, gpus: Mapping[str, Any], interval_ns: int, clock: Callable[[], int]) -> None:
+        self._nvml = nvml
+        self._gpus = gpus
+        self._interval_ns = interval_ns
+        self._clock = clock
+        self._read_ns = clock()
+        self._first: dict[tuple[str, str], float] = {}
+        self._readings = self._read()
+
+    @property
+    def uuids(self) -> list[str]:
+        """The UUIDs of the GPUs, in the order of the numbers that frameworks give them."""
+        return list(self._gpus)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families that some GPU has; a counter tells what came since its first reading."""
+        now_ns = self._clock()
+        if now_ns - self._read_ns >= self._interval_ns:
+            self._readings, self._read_ns = self._read(), now_ns
+        for family in FAMILIES:
+            metric = Metric(family.name, family.help, family.kind)
+            for uuid, value in self._readings[family.name].items():
+                metric.add_sample(family.name, {"gpu_uuid": uuid}, value - self._first.get((family.name, uuid), 0))
+            if metric.samples:
+                yield metric
+
+    def close(self) -> None:
+        """Give NVML back; nothing may be collected afterwards."""
+        self._nvml.nvmlShutdown()
+
+    def _read(self) -> dict[str, dict[str, float]]:
+        readings = {family.name: dict(self._values(family)) for family in FAMILIES}
+        for family in FAMILIES:
+            if family.kind == "counter":
+                for uuid, value in readings[family.name].items():
+                    self._first.setdefault((family.name, uuid), value)
+        return readings
+
+    def _values(self, family: GpuFamily) -> Iterator[tuple[str, float]]:
+        for uuid, gpu in self._gpus.items():
+            try:
+                yield uuid, family.read(self._nvml, gpu)
+            except self._nvml.NVMLError as error:
+                log.debug("GPU %s does not tell %s: %s", uuid, family.name, error)

@@ -1,0 +1,46 @@
+"""Steps with shared memory at hand. Two servers are asked at the same time, so each has an object of its own, whose key has its port in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from multiprocessing.shared_memory import SharedMemory
+from typing import Any
+
+from tests.conformance import http_answer
+from tests.conformance.exchange import MEMORY_KEY, Grpc, Http, Stream, WithMemory, keyed, post
+from tests.conformance.server import Server
+
+
+def take_with_memory(server: Server, step: WithMemory, take: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return what `take` gives for each of the steps, and the memory as it is afterwards. No region stays registered."""
+    key = f"{MEMORY_KEY[:-5]}{server.ports['http']:05d}"
+    memory = SharedMemory(key, create=True, size=step.byte_size)
+    try:
+        memory.buf[: len(step.content)] = step.content
+        answers = [take(_keyed(one, key)) for one in step.steps]
+        found = {"steps": answers, "memory": bytes(memory.buf[: step.byte_size]).hex(" ", 4)}
+    finally:
+        memory.close()
+        memory.unlink()
+        http_answer.ask(server.ports["http"], keyed(post("/v2/systemsharedmemory/unregister")))
+    told: dict[str, Any] = json.loads(json.dumps(found).replace(key, MEMORY_KEY))
+    return told
+
+
+def _keyed(step: Any, key: str) -> Any:
+    """Return the step with the key of this server, which is as long as the other."""
+    old, new = MEMORY_KEY.encode(), key.encode()
+    match step:
+        case Http():
+            return dataclasses.replace(step, body=step.body.replace(old, new))
+        case Grpc():
+            return dataclasses.replace(step, message=_message(step.message, old, new))
+        case Stream():
+            return dataclasses.replace(step, messages=tuple(_message(one, old, new) for one in step.messages))
+    return step
+
+
+def _message(message: Any, old: bytes, new: bytes) -> Any:
+    return type(message).FromString(message.SerializeToString(deterministic=True).replace(old, new))

@@ -1,0 +1,263 @@
+"""TLS, Unix domain sockets and limits, as an operator turns them on: with flags and with server.yaml."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc
+import trustme
+
+from tests.conftest import TIMEOUT_S
+
+INFER = "/v2/models/scalar/infer"
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory):
+    """A folder with a server's and a client's certificate and key, and the certificate that vouches for both."""
+    folder, authority = tmp_path_factory.mktemp("pem"), trustme.CA()
+    authority.cert_pem.write_to_path(folder / "root.pem")
+    for name, made in (
+        ("server", authority.issue_cert("localhost", "127.0.0.1")),
+        ("client", authority.issue_cert("me")),
+    ):
+        made.cert_chain_pems[0].write_to_path(folder / f"{name}.pem")
+        made.private_key_pem.write_to_path(folder / f"{name}.key")
+    return folder
+
+
+def tls_flags(pem, *protocols, mutual=False):
+    for protocol in protocols:
+        yield f"--{protocol}-use-ssl{'-mutual' if mutual else ''}=true"
+        yield from (
+            f"--{protocol}-{name}={pem / file}"
+            for name, file in (("server-cert", "server.pem"), ("server-key", "server.key"), ("root-cert", "root.pem"))
+        )
+
+
+def infer(client, module=tritonclient.grpc):
+    tensor = module.InferInput("IN", [2, 1], "FP32").set_data_from_numpy(np.array([[1], [2]], np.float32))
+    return client.infer("scalar", [tensor]).as_numpy("OUT").ravel().tolist()
+
+
+HTTP_CLIENT = """
+import sys
+import numpy as np
+import tritonclient.http as http
+address, root, *pair = sys.argv[1:]
+options = {"ca_certs": root, **dict(zip(("certfile", "keyfile"), pair))}
+with http.InferenceServerClient(address, ssl=True, ssl_options=options) as client:
+    tensor = http.InferInput("IN", [2, 1], "FP32")
+    tensor.set_data_from_numpy(np.array([[1], [2]], np.float32))
+    print(client.infer("scalar", [tensor]).as_numpy("OUT").ravel().tolist())
+"""
+
+
+def http_client(served, pem, *pair):
+    """Run the real HTTP client in a process of its own: what it needs changes Python's sockets."""
+    address = f"localhost:{served.ports['http']}"
+    command = [sys.executable, "-W", "ignore", "-c", HTTP_CLIENT, address, str(pem / "root.pem"), *map(str, pair)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+@pytest.fixture
+def scalar(models):
+    """The flags of a repository with one model."""
+    config = 'max_batch_size: 8 input [{ name: "IN" data_type: TYPE_FP32 dims: [1] reshape: { shape: [] } }]'
+    config += ' output [{ name: "OUT" data_type: TYPE_FP32 dims: [1] reshape: { shape: [] } }]'
+    models.identity("scalar", "FP32", ["batch"], config)
+    return f"--model-repository={models.path}"
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_both_protocols_are_encrypted_for_the_real_clients(serve, scalar, pem, mutual):
+    pair = (pem / "client.pem", pem / "client.key") if mutual else ()
+    with serve(scalar, *tls_flags(pem, "http", "grpc", mutual=mutual)) as served:
+        done = http_client(served, pem, *pair)
+        assert (done.stdout, done.stderr) == ("[1.0, 2.0]\n", "")
+        files = {"root_certificates": str(pem / "root.pem")}
+        if mutual:
+            files |= {"certificate_chain": str(pair[0]), "private_key": str(pair[1])}
+        with tritonclient.grpc.InferenceServerClient(f"localhost:{served.ports['grpc']}", ssl=True, **files) as client:
+            assert infer(client) == [1, 2]
+        for name in ("server.key", "client.key"):
+            assert (pem / name).read_text().splitlines()[1] not in served.log
+
+
+def test_clients_without_a_certificate_are_refused_where_both_sides_need_one(serve, scalar, pem):
+    with serve(scalar, *tls_flags(pem, "http", "grpc", mutual=True)) as served:
+        assert http_client(served, pem).returncode != 0
+        credentials = grpc.ssl_channel_credentials((pem / "root.pem").read_bytes())
+        with grpc.secure_channel(f"localhost:{served.ports['grpc']}", credentials) as channel:
+            with pytest.raises(grpc.RpcError) as error:
+                channel.unary_unary("/inference.GRPCInferenceService/ServerLive")(b"", timeout=TIMEOUT_S)
+            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert http_client(served, pem, pem / "client.pem", pem / "client.key").stdout == "[1.0, 2.0]\n"
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize(
+    ("flag", "file", "why"),
+    [
+        ("server-cert", "nowhere.pem", "it cannot be read: No such file or directory"),
+        ("server-cert", "server.key", "it holds no certificate in PEM form"),
+        ("server-key", "client.key", "the key does not belong to the first certificate of "),
+        ("server-key", "root.pem", "it holds no private key in PEM form"),
+    ],
+)
+def test_a_wrong_file_stops_the_start_with_its_name_and_the_reason(serve, scalar, pem, protocol, flag, file, why):
+    flags = [one for one in tls_flags(pem, protocol) if f"-{flag}=" not in one]
+    with serve(scalar, *flags, f"--{protocol}-{flag}={pem / file}", until=None) as served:
+        assert served.until_ended() == 1
+        key = {"server-cert": "certificate_file", "server-key": "key_file"}[flag]
+        assert f"frontends.{protocol}.tls.{key} '{pem / file}': {why}" in served.log
+        assert "Traceback" not in served.log
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_missing_file_stops_the_start(serve, scalar, protocol):
+    with serve(scalar, f"--{protocol}-use-ssl=true", until=None) as served:
+        assert served.until_ended() == 1
+        assert "TLS needs tls.certificate_file and tls.key_file" in served.log
+
+
+def test_a_renewed_certificate_is_served_without_a_restart(serve, scalar, pem, tmp_path):
+    for name in ("server.pem", "server.key", "root.pem"):
+        shutil.copy(pem / name, tmp_path / name)
+    settings = {
+        name: {"port": 0, "tls": {"certificate_file": "server.pem", "key_file": "server.key"}}
+        for name in ("http", "grpc")
+    }
+    (tmp_path / "server.yaml").write_text(json.dumps({"frontends": settings}))
+    context = ssl.create_default_context(cafile=str(tmp_path / "root.pem"))
+    context.check_hostname = False
+
+    def serial(port):
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as plain, context.wrap_socket(plain) as stream:
+            return stream.getpeercert()["serialNumber"]
+
+    with serve(f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False) as served:
+        ports = [served.ports["http"], served.ports["grpc"]]
+        before = {serial(port) for port in ports}
+        for name in ("pem", "key"):
+            shutil.copy(pem / f"client.{name}", tmp_path / f"server.{name}")
+        after = {serial(port) for port in ports}
+        assert len(before) == len(after) == 1
+        assert before != after
+
+
+def test_both_protocols_are_served_on_unix_sockets(serve, scalar, tmp_path):
+    http, rpc = tmp_path / "http.sock", tmp_path / "grpc.sock"
+    flags = (f"--http-address=unix:{http}", f"--grpc-address=unix:{rpc}", "--metrics-port=0")
+    with serve(scalar, *flags, ports=False) as served:
+        with tritonclient.grpc.InferenceServerClient(f"unix:{rpc}") as client:
+            assert infer(client) == [1, 2]
+        assert b"200 OK" in ask(http, b"GET /v2/health/ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        with serve(scalar, *flags, ports=False, until=None) as second:
+            assert second.until_ended() == 1
+            assert f"cannot listen on unix:{http}: another server listens there" in second.log
+        served.process.kill()
+        served.process.wait()
+        assert http.exists()
+    with serve(scalar, *flags, ports=False) as served:  # what the killed one left is in nobody's way
+        served.process.terminate()
+        assert served.until_ended() == 0
+    assert os.listdir(tmp_path) == ["models"]
+
+
+def ask(path, sent):
+    """Return everything that comes back from a Unix socket."""
+    received = b""
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.settimeout(TIMEOUT_S)
+        stream.connect(str(path))
+        stream.sendall(sent)
+        while part := stream.recv(65536):
+            received += part
+    return received
+
+
+def test_servers_share_their_ports_where_that_is_wanted(serve, scalar, free_ports):
+    http, rpc = free_ports(2)
+    flags = (
+        f"--http-port={http}",
+        f"--grpc-port={rpc}",
+        "--metrics-port=0",
+        "--reuse-http-port=1",
+        "--reuse-grpc-port=1",
+    )
+    with serve(scalar, *flags, ports=False) as one, serve(scalar, *flags, ports=False) as other:
+        assert one.ports["http"] == other.ports["http"] == http
+        assert one.ask("/v2/health/ready").status == 200
+
+
+def test_every_flag_of_grpc_connections_is_taken(serve, scalar):
+    numbers = {
+        "keepalive-time": 10000, "keepalive-timeout": 5000, "http2-max-pings-without-data": 0,
+        "http2-min-recv-ping-interval-without-data": 1000, "http2-max-ping-strikes": 0, "max-connection-age": 60000,
+        "max-connection-age-grace": 1000, "infer-allocation-pool-size": 4, "infer-thread-count": 3,
+    }  # fmt: skip
+    flags = [f"--grpc-{name}={value}" for name, value in numbers.items()]
+    more = (
+        "--grpc-keepalive-permit-without-calls=true",
+        "--grpc-infer-response-compression-level=high",
+        "--http-thread-count=4",
+    )
+    with serve(scalar, *flags, *more) as served, tritonclient.grpc.InferenceServerClient(served.grpc) as client:
+        assert infer(client) == [1, 2]
+        for name in ("grpc-infer-allocation-pool-size", "grpc-infer-thread-count", "http-thread-count"):
+            assert f"--{name} has no effect: " in served.log
+
+
+def test_the_largest_input_bounds_json_and_not_binary_tensors(serve, scalar):
+    with serve(scalar, "--http-max-input-size=1000") as served:
+        head = {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [8, 1], "data": [1] * 8}]}
+        assert served.ask(INFER, json.dumps(head)).status == 200
+        padded = json.dumps(head) + " " * 1000
+        answer = served.ask(INFER, padded)
+        assert answer.status == 400
+        text = f"request JSON size of {len(padded)} bytes exceeds the maximum allowed input size of 1000 bytes."
+        assert answer.json()["error"] == f"{text} Use --http-max-input-size to increase the limit."
+        answer = served.ask("/v2/repository/index", padded)
+        assert text in answer.json()["error"]
+        binary = json.dumps(
+            {
+                "inputs": [
+                    {"name": "IN", "datatype": "FP32", "shape": [500, 1], "parameters": {"binary_data_size": 2000}}
+                ]
+            }
+        )
+        answer = served.ask(INFER, binary.encode() + bytes(2000), {"Inference-Header-Content-Length": str(len(binary))})
+        assert "batch-size must be <= 8" in answer.json()["error"]  # its size is no matter
+
+
+def test_who_asks_slowly_or_too_much_is_let_go_and_the_others_are_served(serve, scalar, tmp_path):
+    limits = {"port": 0, "head_timeout_s": 0.5, "body_timeout_s": 0.5, "max_head_size": 4096, "max_connections": 40}
+    (tmp_path / "server.yaml").write_text(json.dumps({"frontends": {"http": limits, "grpc": {"port": 0}}}))
+    with serve(f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False) as served:
+        with contextlib.ExitStack() as stack:
+            slow = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", served.ports["http"]), TIMEOUT_S))
+                for _ in range(30)
+            ]
+            for number, stream in enumerate(slow):
+                stream.sendall(
+                    b"POST " if number % 2 else f"POST {INFER} HTTP/1.1\r\ncontent-length: 9\r\n\r\n{{".encode()
+                )
+            assert served.ask("/v2/health/ready").status == 200
+            for stream in slow:
+                assert b" 408 " in stream.recv(1000)
+        assert b" 431 " in served.exchange(b"GET /v2 HTTP/1.1\r\nname: " + b"a" * 5000, last=False)
+        served.until_logged("refused a request from 127.0.0.1:[0-9]+: The request took too long to arrive")
+        assert served.ask("/v2/health/ready").status == 200
