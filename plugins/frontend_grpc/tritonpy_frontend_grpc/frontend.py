@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import grpc
@@ -98,7 +99,7 @@ class GrpcFrontend(Frontend):
         window = Window(options.max_response_pool_size, options.max_response_pool_bytes)
         access = self._access()
         packing = Packing(options.max_decompressed_size, ALGORITHMS[options.infer_response_compression_level])
-        self._service = InferenceService(engine, window, self.context.log, access, packing, self.context.tracer)
+        self._service = self._service_class()(engine, window, self.context.log, access, packing, self.context.tracer)
         self._health = Health(engine)
         self._server = grpc.aio.server(
             handlers=(self._service.handler(),), options=_channel_options(options), interceptors=_guards(access)
@@ -117,6 +118,13 @@ class GrpcFrontend(Frontend):
             self._socket = UnixSocket(path, int(options.socket_mode, 8))
             return listen_on_socket(self._server, self._socket, credentials)
         return listen_on_port(self._server, self._host, options.port, credentials, reuse=options.reuse_port)
+
+    def _service_class(self) -> type[InferenceService]:
+        if not any(name.startswith("TRITONSERVER_") and "DELAY" in name for name in os.environ):
+            return InferenceService
+        from tritonpy_frontend_grpc.delays import delayed_service
+
+        return delayed_service(os.environ, self.context.log)
 
     def _access(self) -> GrpcAccess | None:
         options, gatekeeper = self.options, self.context.gatekeeper
