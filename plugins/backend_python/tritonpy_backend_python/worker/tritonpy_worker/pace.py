@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 WhenReady = Callable[[Callable[[], None]], None]  # calls back once: when there is room, or nobody listens any more
@@ -30,7 +31,7 @@ class Pace:
         while self._full:
             _, when_ready = self._full.popitem()
             room = self.loop.create_future()
-            when_ready(lambda room=room: self._wake(room))
+            when_ready(partial(self._wake, room))
             await room
 
     def _wake(self, room: asyncio.Future[None]) -> None:
@@ -48,9 +49,7 @@ def current_pace() -> Pace | None:
     return pace if pace is not None and asyncio._get_running_loop() is pace.loop else None
 
 
-def paced_task(
-    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
-) -> asyncio.Task[Any]:
+def paced_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
     """Make a task of a coroutine that is held before a step while a stream it answered has no room (a task factory)."""
     return asyncio.Task(_held(coroutine), loop=loop, **options)
 
