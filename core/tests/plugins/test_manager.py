@@ -136,7 +136,7 @@ def test_installed_plugins_are_found_and_listed(monkeypatch: pytest.MonkeyPatch)
         ("core", "tritonpy", "1.2"),
     ]
     assert infos[0].hooks == {"tritonpy_backends": ["toy"]}
-    assert infos[1].hooks == {"tritonpy_repositories": ["file"]}
+    assert infos[1].hooks == {"tritonpy_repositories": ["file"], "tritonpy_trace_sinks": ["triton"]}
 
 
 def test_listing_and_looking_up_import_nothing() -> None:
