@@ -89,6 +89,12 @@ def test_options_may_be_kept_for_a_known_backend_that_is_not_installed(manager):
     check(manager, backends={"tensorrt": {"anything": 1}})
 
 
+def test_a_misspelled_trace_mode_is_refused_and_options_of_a_known_one_may_wait(manager):
+    with pytest.raises(InvalidServerConfig, match=r"trace\.modes\.trton: no plugin provides trace mode 'trton'"):
+        check(manager, trace={"modes": {"trton": {}}})
+    check(manager, trace={"modes": {"opentelemetry": {"url": "http://collector"}}})
+
+
 def test_two_frontends_on_one_port_are_refused_in_tritons_words(manager):
     with pytest.raises(InvalidServerConfig) as caught:
         check(manager, frontends={"other": {}})
@@ -144,6 +150,8 @@ def test_options_of_a_python_based_backend_are_those_of_the_python_backend(manag
 
 
 def test_authenticators_are_options_of_plugins_too() -> None:
-    config = decode_server_config({"auth": {"nobody": {}}, "frontends": {"http": False, "grpc": False, "metrics": False}})
+    config = decode_server_config(
+        {"auth": {"nobody": {}}, "frontends": {"http": False, "grpc": False, "metrics": False}}
+    )
     with pytest.raises(InvalidServerConfig, match=r"auth\.nobody: no plugin provides authenticator 'nobody'"):
         check_plugin_options(config, make_plugin_manager(discover=False))

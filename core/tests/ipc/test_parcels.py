@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tritonpy.ipc import ProtocolError
-from tritonpy.ipc.parcels import Borrower, Lender, Parcel
+from tritonpy.ipc.parcels import KEEP_PARCELS, Borrower, Lender, Parcel
 
 from .exchange import descriptors, mappings
 
@@ -167,6 +167,19 @@ def test_a_parcel_that_was_never_sent_leaves_no_descriptor() -> None:
         lender.take_back([lender.lend(1).id])
         assert lender.forgotten() == [1]
         assert descriptors() == before
+
+
+def test_many_small_parcels_that_are_not_used_are_given_up_for_their_descriptors() -> None:
+    with lending(keep=1000 * SMALL) as (lender, borrower):
+        arrays = [borrow(lender, borrower) for _ in range(KEEP_PARCELS + 3)]
+        del arrays
+        numbers = sorted(borrower.returned)
+        lender.take_back(numbers)
+        forgotten = lender.forgotten()
+        assert forgotten == numbers[:3]
+        borrower.forget(forgotten)
+        again = {lender.lend(SMALL).id for _ in range(KEEP_PARCELS)}
+        assert again == set(numbers[3:])
 
 
 def test_memory_that_cannot_be_mapped_leaves_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:

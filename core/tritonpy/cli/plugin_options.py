@@ -17,6 +17,7 @@ from tritonpy.config.server.trace_config import DEFAULT_MODE
 from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.known import PACKAGES
 from tritonpy.plugins.python_based import PYTHON, BackendFolders
 
 LABELS = {"http": "HTTP", "grpc": "GRPC"}
@@ -75,9 +76,13 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
 def _named(config: ServerConfig, section: str, manager: PluginManager) -> Mapping[str, Any]:
     if section == "frontends":
         return config.enabled_frontends(manager.table("tritonpy_frontends"))
-    if section == "trace.modes":  # the others are not used
-        mode, modes = config.trace.mode, config.trace.modes
-        return {mode: modes.get(mode, {})} if mode in modes or mode != DEFAULT_MODE else {}
+    if section == "trace.modes":  # options may be kept for a known mode that is not used
+        mode, modes, hook = config.trace.mode, config.trace.modes, SECTIONS[section][0]
+        known = {*manager.table(hook), *PACKAGES[hook]}
+        used = {mode} if mode != DEFAULT_MODE else set()
+        return {
+            name: modes.get(name, {}) for name in [*modes, *(used - modes.keys())] if name == mode or name not in known
+        }
     named: Mapping[str, Any] = getattr(config, section)
     if section == "backends":  # options may be kept for one of Triton's backends that no model here needs
         installed = manager.table("tritonpy_backends")

@@ -13,6 +13,7 @@ import msgspec
 from tritonpy.api.command import Command
 from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty
 from tritonpy.cli.lifecycle import Life
+from tritonpy.cli.open_files import allow_many_open_files
 from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags
 from tritonpy.cli.plugin_options import check_plugin_options, describe_plugin_options
 from tritonpy.cli.single_model import single_model_repository
@@ -64,6 +65,7 @@ class ServeCommand(Command):
         """Serve until a signal comes; return 0. Raises StartupError when the server cannot start."""
         given = read_flags(FLAGS, {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)})
         raw, origins, source = _read_file(arguments.config)
+        allow_many_open_files()
         # until the event loop takes signals: end as on Ctrl-C, so that what was made is cleaned up
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:

@@ -16,6 +16,7 @@ from .frame import ProtocolError
 
 _SMALLEST = 1 << 16
 KEEP = 128 << 20  # bytes of unused parcels that stay for the next frame: fresh memory costs a page fault per 4 KiB
+KEEP_PARCELS = 32  # of them at most: each is an open descriptor at either end
 
 
 class Parcel:
@@ -78,7 +79,7 @@ class Lender:
             self._back.append(parcel)
 
     def forgotten(self) -> list[int]:
-        """Return the parcels given up since the last call, which the other side may unmap: too much memory was unused."""
+        """Return the parcels given up since the last call, which the other side may unmap: too much was unused."""
         self._settle()
         forgotten, self._forgotten = self._forgotten, []
         return forgotten
@@ -97,7 +98,7 @@ class Lender:
             parcel = self._back.popleft()
             self._unused[parcel.id] = parcel
             self._unused_bytes += parcel.size
-        while self._unused_bytes > self._keep:
+        while self._unused_bytes > self._keep or len(self._unused) > KEEP_PARCELS:
             _, parcel = self._unused.popitem(last=False)
             self._unused_bytes -= parcel.size
             parcel.close()

@@ -193,12 +193,13 @@ def test_a_request_that_is_refused_as_decoupled_too_is_answered():
 def test_who_leaves_cancels_what_is_open_and_holds_nobody():
     talk = Talk(limit=1)
     slot, done = talk.ask("decoupled"), talk.ask("later")
-    talk.answer(done, number(done.request, 1, final=True))
+    answered = done.request
+    talk.answer(done, number(answered, 1, final=True))
     talk.answer(slot, number(slot.request, 1))
     talk.sent()
     talk.stream.abandon()
     assert slot.request.cancelled
-    assert not done.request.cancelled
+    assert not answered.cancelled
     for value in range(3):
         talk.answer(slot, number(slot.request, value))
         assert slot.room.ready

@@ -56,8 +56,17 @@ _WHERE_ASKED = {
 }
 
 
+# By default grpc turns calls away at random, as CANCELLED, once 1,000 wait for the event loop, or one does for 30 s.
+_PATIENCE = [
+    ("grpc.server.max_pending_requests", _INT32_MAX),
+    ("grpc.server.max_pending_requests_hard_limit", _INT32_MAX),
+    ("grpc.server_max_unrequested_time_in_server", _INT32_MAX // 1000),  # s; beyond it grpc's milliseconds run over
+]
+
+
 def connection_arguments(options: ConnectionOptions) -> list[tuple[str, Any]]:
     """Return the options as arguments of a grpc server."""
     asked = {name: argument for name, argument in _WHERE_ASKED.items() if getattr(options, name)}
     given = [(argument, int(getattr(options, name))) for name, argument in (_ALWAYS | asked).items()]
-    return [*given, ("grpc.http2.ping_timeout_ms", options.keepalive_timeout_ms)]  # the one that newer cores look at
+    newer = "grpc.http2.ping_timeout_ms", options.keepalive_timeout_ms  # the one that newer cores look at
+    return [*given, *_PATIENCE, newer]

@@ -98,18 +98,22 @@ class InferenceService:
     def _management_handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
         function, blocking, access = MANAGEMENT[method.name], method.name in BLOCKING, self._access
 
+        async def answer(raw: bytes, context: Context) -> Message:
+            if raw[:1] in PACKED:
+                raw = await unpacked(raw, self._packing.limit)
+            message = parse_message(method.request, raw)
+            if access is not None:
+                access.admit(method.path, context.invocation_metadata() or (), message)
+            if blocking:
+                return await asyncio.to_thread(function, self._engine, message)
+            return function(self._engine, message)
+
         async def call(raw: bytes, context: Context) -> Message:
             try:
-                if raw[:1] in PACKED:
-                    raw = await unpacked(raw, self._packing.limit)
-                message = parse_message(method.request, raw)
-                if access is not None:
-                    access.admit(method.path, context.invocation_metadata() or (), message)
-                if blocking:
-                    return await asyncio.to_thread(function, self._engine, message)
-                return function(self._engine, message)
+                return await answer(raw, context)
             except Exception as error:
                 failure = self._failure(error)
+            del raw  # grpc keeps the frames of an aborted call until the collector runs
             return await abort(context, failure)
 
         return grpc.unary_unary_rpc_method_handler(call, None, method.response.SerializeToString)
@@ -129,6 +133,7 @@ class InferenceService:
             failure = self._failure(error)
         finally:
             self._gate.leave()
+        del raw  # grpc keeps the frames of an aborted call until the collector runs
         return await abort(context, failure)
 
     async def _answer(self, raw: bytes, context: Context) -> InferResponse:
@@ -226,6 +231,7 @@ def _resolve(request: InferRequest, response: InferResponse) -> None:
 
 
 async def abort(context: Context, error: TritonError) -> NoReturn:
-    """End a call with an error."""
+    """End a call with an error, which loses its traceback: its frames hold the request, and grpc would hold them."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
     late = isinstance(error, DeadlineExceeded)
     await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED if late else _STATUS[error.code], status_text(error.message))

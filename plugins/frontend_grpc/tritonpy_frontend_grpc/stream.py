@@ -114,6 +114,7 @@ class Stream:
         """Take an answer, the final one or not. Never raises."""
         if response.final:
             self._open.discard(slot)
+            slot.request = None  # it names the slot: undone here, its buffers need not wait for the collector
         if self._abandoned:
             if slot.trace is not None:
                 slot.trace.answered(sends=False, final=response.final)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import logging
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -61,6 +63,23 @@ def test_a_raw_binary_request(server):
     size = int(reply.headers["inference-header-content-length"])
     assert json.loads(reply.body[:size])["outputs"][0]["shape"] == [5]
     assert reply.body[size:] == array.tobytes()
+
+
+def test_a_body_is_freed_with_its_refusal_and_not_whenever_the_collector_runs(server):
+    size = 2**20
+    binary = {"name": "X", "datatype": "UINT8", "shape": [size], "parameters": {"binary_data_size": size}}
+    head = json.dumps({"inputs": [binary]}).encode()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(16):
+            reply = server.infer(head + bytes(size), {"Inference-Header-Content-Length": str(len(head))}, "nowhere")
+            assert reply.status == 404
+        assert tracemalloc.get_traced_memory()[0] < 4 * size
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 @pytest.mark.parametrize("size", [3, 30_000])

@@ -173,7 +173,7 @@ class InferCalls:
         try:
             config = self._engine.model_config(target[0], model_version(target[1]))
         except TritonError as lookup:
-            return lookup
+            return lookup.with_traceback(None)  # its frames hold the body, and the caller's would hold it
         return self._decoupled() if config.model_transaction_policy.decoupled else None
 
     def _decoupled(self) -> Unsupported:

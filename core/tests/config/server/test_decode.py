@@ -133,3 +133,12 @@ def test_any_plain_data_is_decoded_or_refused_with_problems(raw):
     except InvalidServerConfig as error:
         refused = error.problems
         assert refused
+
+
+def test_the_nearest_key_is_spelled_as_the_unknown_one():
+    class Timeouts(Options, frozen=True):
+        head_timeout_s: int = 1
+
+    for unknown, nearest in {"headtimeout_s": "head_timeout_s", "head-timeout": "head-timeout-s"}.items():
+        with pytest.raises(InvalidServerConfig, match=f"did you mean '{nearest}'"):
+            decode_options(Timeouts, {unknown: 1}, "")

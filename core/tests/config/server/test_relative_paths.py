@@ -30,7 +30,9 @@ def test_the_files_of_authenticators_are_below_the_folder_of_the_file():
 
 
 def test_tls_files_are_beside_the_file():
-    raw = {"frontends": {"grpc": {"port": 1, "tls": {"key_file": "key.pem", "certificate-file": "/c.pem"}}, "http": True}}
+    raw = {
+        "frontends": {"grpc": {"port": 1, "tls": {"key_file": "key.pem", "certificate-file": "/c.pem"}}, "http": True}
+    }
     assert anchored(raw, FOLDER)["frontends"] == {
         "grpc": {"port": 1, "tls": {"key_file": "/etc/server/key.pem", "certificate-file": "/c.pem"}},
         "http": True,

@@ -84,10 +84,9 @@ class _Walk:
         for key, value in raw.items():
             here, found = _child(path, str(key)), fields.get(_folded(str(key)))
             if found is None:
-                self.add(
-                    here,
-                    unknown_name("option", str(key), dict.fromkeys(field.encode_name for field in fields.values())),
-                )
+                dashed = "-" in str(key)  # the hint is spelled as its reader spells
+                names = dict.fromkeys(field.encode_name if dashed else field.name for field in fields.values())
+                self.add(here, unknown_name("option", str(key), names))
             elif found.name in seen:
                 self.add(here, f"given twice, as '{seen[found.name]}' and as '{key}'")
             else:

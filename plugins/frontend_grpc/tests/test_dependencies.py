@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from importlib.metadata import requires
+
+import pytest
+from packaging.requirements import Requirement
+
+
+def allowed(distribution, version):
+    found = [Requirement(text) for text in requires(distribution)]
+    return all(each.specifier.contains(version) for each in found if each.name == "protobuf")
+
+
+@pytest.mark.parametrize("version", ["6.33.6", "7.35.1", "8.0"])
+def test_no_protobuf_is_installed_that_tritonclient_would_replace(version):
+    assert allowed("tritonclient", version) or not allowed("tritonpy-frontend-grpc", version)

@@ -1,0 +1,103 @@
+"""What a call has sent is freed with its answer, and not whenever the garbage collector runs: large requests would pile up."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from contextlib import contextmanager
+
+import grpc
+import numpy as np
+import pytest
+
+from tritonpy import Internal
+from tritonpy_protos.grpc_service_pb2 import ModelInferRequest, RepositoryModelLoadRequest
+
+from .fake_engine import FakeEngine, run, serving
+
+SIZE, CALLS = 2**20, 16
+INFER, STREAM, LOAD = (
+    f"/inference.GRPCInferenceService/{name}" for name in ("ModelInfer", "ModelStreamInfer", "RepositoryModelLoad")
+)
+
+
+def request(model):
+    message = ModelInferRequest(model_name=model, raw_input_contents=[bytes(SIZE)])
+    message.inputs.add(name="IN", datatype="UINT8", shape=[SIZE])
+    return message.SerializeToString()
+
+
+def loading():
+    message = RepositoryModelLoadRequest(model_name="bad")
+    message.parameters["file:1/model"].bytes_param = bytes(SIZE)
+    return message.SerializeToString()
+
+
+@contextmanager
+def nothing_kept():
+    """Fail where what runs inside leaves the bytes of several calls to the collector."""
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[0] < 4 * SIZE
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+class Forgetting(FakeEngine):
+    """Does not write down what it was called with."""
+
+    def load_model(self, name, config=None, files=None):
+        raise Internal(f"failed to load '{name}'")
+
+
+class Explaining(Forgetting):
+    """Raises errors with causes, as engines do."""
+
+    def infer(self, request):
+        try:
+            super().infer(request)
+        except Exception as error:
+            raise Internal("it did not work") from error
+
+
+@pytest.mark.parametrize("engine", [Forgetting, Explaining])
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [(INFER, request("nowhere")), (INFER, request("broken")), (INFER, request("failing")), (LOAD, loading())],
+)
+def test_a_refused_call_keeps_nothing(engine, path, sent, caplog):
+    caplog.set_level("CRITICAL")  # pytest would keep the records of incidents, and their tracebacks
+
+    async def scenario():
+        async with serving(engine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+            with nothing_kept():
+                for _ in range(CALLS):
+                    with pytest.raises(grpc.RpcError):
+                        await channel.unary_unary(path)(bytes(sent))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("model", ["identity", "nowhere", "failing"])
+def test_an_open_stream_keeps_nothing_of_what_is_answered(model):
+    async def scenario():
+        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+            call = channel.stream_stream(STREAM)()
+            sent = request(model)
+            with nothing_kept():
+                for _ in range(CALLS):
+                    await call.write(sent)
+                    assert await call.read()
+            await call.done_writing()
+
+    run(scenario)
+
+
+def test_numpy_is_traced():
+    with pytest.raises(AssertionError), nothing_kept():
+        kept = [np.ones(SIZE, np.uint8) for _ in range(CALLS)]
+    assert len(kept) == CALLS
