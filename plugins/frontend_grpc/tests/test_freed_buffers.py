@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 
 import grpc
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from tritonpy import Internal
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest, RepositoryModelLoadRequest
 
-from .fake_engine import FakeEngine, run, serving
+from .fake_engine import FakeEngine, eventually, run, serving
 
 SIZE, CALLS = 2**20, 16
 INFER, STREAM, LOAD = (
@@ -33,15 +33,15 @@ def loading():
     return message.SerializeToString()
 
 
-@contextmanager
-def nothing_kept():
-    """Fail where what runs inside leaves the bytes of several calls to the collector."""
+@asynccontextmanager
+async def nothing_kept():
+    """Fail where what runs inside leaves the bytes of several calls to the collector; grpc's threads let go of the last ones when they like."""
     gc.collect()
     gc.disable()
     tracemalloc.start()
     try:
         yield
-        assert tracemalloc.get_traced_memory()[0] < 4 * SIZE
+        await eventually(lambda: tracemalloc.get_traced_memory()[0] < 4 * SIZE)
     finally:
         tracemalloc.stop()
         gc.enable()
@@ -73,11 +73,14 @@ def test_a_refused_call_keeps_nothing(engine, path, sent, caplog):
     caplog.set_level("CRITICAL")  # pytest would keep the records of incidents, and their tracebacks
 
     async def scenario():
-        async with serving(engine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
-            with nothing_kept():
-                for _ in range(CALLS):
-                    with pytest.raises(grpc.RpcError):
-                        await channel.unary_unary(path)(bytes(sent))
+        async with (
+            serving(engine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+            nothing_kept(),
+        ):
+            for _ in range(CALLS):
+                with pytest.raises(grpc.RpcError):
+                    await channel.unary_unary(path)(bytes(sent))
 
     run(scenario)
 
@@ -88,7 +91,7 @@ def test_an_open_stream_keeps_nothing_of_what_is_answered(model):
         async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
             call = channel.stream_stream(STREAM)()
             sent = request(model)
-            with nothing_kept():
+            async with nothing_kept():
                 for _ in range(CALLS):
                     await call.write(sent)
                     assert await call.read()
@@ -98,6 +101,10 @@ def test_an_open_stream_keeps_nothing_of_what_is_answered(model):
 
 
 def test_numpy_is_traced():
-    with pytest.raises(AssertionError), nothing_kept():
+    tracemalloc.start()
+    try:
         kept = [np.ones(SIZE, np.uint8) for _ in range(CALLS)]
+        assert tracemalloc.get_traced_memory()[0] >= CALLS * SIZE
+    finally:
+        tracemalloc.stop()
     assert len(kept) == CALLS
