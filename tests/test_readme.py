@@ -158,7 +158,7 @@ def test_the_environment_holds_the_server_with_both_protocols(checkout: Checkout
 def test_the_curl_call_gets_the_class_that_readme_names(examples_served: Checkout) -> None:
     promised = re.search(r"the answer's best class is `(\d)`", README)
     assert promised
-    answer = json.loads(examples_served.shell(block("curl", "examples/digit.json")))
+    answer = json.loads(examples_served.shell(block("curl -s localhost", "examples/digit.json")))
     best = answer["outputs"][0]["data"][0].split(":")
     assert best[1] == promised[1]
     assert f"a\n{promised[1]} that the model" in README
@@ -233,7 +233,7 @@ def grpc_shout(address: str) -> list[bytes]:
 def test_the_examples_are_served_with_flags_alone(elsewhere: Checkout) -> None:
     ports = "--http-port=8000 --grpc-port=8001 --metrics-port=8002"
     with elsewhere.serving(f".venv/bin/tritonpy serve --model-repository examples/models {ports}"):
-        assert json.loads(elsewhere.shell(block("curl", "examples/digit.json")))["model_name"] == "digits"
+        assert json.loads(elsewhere.shell(block("curl -s localhost", "examples/digit.json")))["model_name"] == "digits"
 
 
 def test_a_single_model_file_is_served(elsewhere: Checkout) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import tracemalloc
 from contextlib import asynccontextmanager
 
@@ -47,6 +48,14 @@ async def nothing_kept():
         gc.enable()
 
 
+@pytest.fixture
+def unlogged():
+    """pytest would keep the records of incidents, and their tracebacks."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
 class Forgetting(FakeEngine):
     """Does not write down what it was called with."""
 
@@ -69,9 +78,7 @@ class Explaining(Forgetting):
     ("path", "sent"),
     [(INFER, request("nowhere")), (INFER, request("broken")), (INFER, request("failing")), (LOAD, loading())],
 )
-def test_a_refused_call_keeps_nothing(engine, path, sent, caplog):
-    caplog.set_level("CRITICAL")  # pytest would keep the records of incidents, and their tracebacks
-
+def test_a_refused_call_keeps_nothing(engine, path, sent, unlogged):
     async def scenario():
         async with (
             serving(engine()) as frontend,
