@@ -12,6 +12,19 @@ def _none(name: str, group: str, parse: Parse, text: str, note: str) -> Flag:
     return Flag(name, group, parse, text, Status.NO_EFFECT, note=note)
 
 
+def _tls(protocol: str, shown: str, group: str) -> tuple[Flag, ...]:
+    """Return the flags of both protocols that name the files and ask clients for theirs."""
+    path = f"frontends.{protocol}.tls"
+    mutual = f"Encrypt {shown} and ask clients for a certificate."
+    chain, vouching = "Certificate file, with its chain.", "File of the certificates that vouch for clients."
+    return (
+        Flag(f"{protocol}-use-ssl-mutual", group, boolean, mutual, path=f"{path}.mutual"),
+        Flag(f"{protocol}-server-cert", group, plain, chain, path=f"{path}.certificate_file"),
+        Flag(f"{protocol}-server-key", group, plain, "Key file of the certificate.", path=f"{path}.key_file"),
+        Flag(f"{protocol}-root-cert", group, plain, vouching, path=f"{path}.client_ca_file"),
+    )
+
+
 _G = "HTTP"
 HTTP = (
     Flag("allow-http", _G, boolean, "Serve HTTP.", path="frontends.http"),
@@ -33,24 +46,7 @@ HTTP = (
         "Encrypt HTTP; tritonpy's own, like the flags of gRPC.",
         path="frontends.http.tls.enabled",
     ),
-    Flag(
-        "http-use-ssl-mutual",
-        _G,
-        boolean,
-        "Encrypt HTTP and ask clients for a certificate.",
-        path="frontends.http.tls.mutual",
-    ),
-    Flag(
-        "http-server-cert", _G, plain, "Certificate file, with its chain.", path="frontends.http.tls.certificate_file"
-    ),
-    Flag("http-server-key", _G, plain, "Key file of the certificate.", path="frontends.http.tls.key_file"),
-    Flag(
-        "http-root-cert",
-        _G,
-        plain,
-        "File of the certificates that vouch for clients.",
-        path="frontends.http.tls.client_ca_file",
-    ),
+    *_tls("http", "HTTP", _G),
     Flag(
         "http-max-input-size",
         _G,
@@ -100,24 +96,7 @@ GRPC = (
         path="frontends.grpc.max_response_pool_size",
     ),
     Flag("grpc-use-ssl", _G, boolean, "Encrypt gRPC.", path="frontends.grpc.tls.enabled"),
-    Flag(
-        "grpc-use-ssl-mutual",
-        _G,
-        boolean,
-        "Encrypt gRPC and ask clients for a certificate.",
-        path="frontends.grpc.tls.mutual",
-    ),
-    Flag(
-        "grpc-server-cert", _G, plain, "Certificate file, with its chain.", path="frontends.grpc.tls.certificate_file"
-    ),
-    Flag("grpc-server-key", _G, plain, "Key file of the certificate.", path="frontends.grpc.tls.key_file"),
-    Flag(
-        "grpc-root-cert",
-        _G,
-        plain,
-        "File of the certificates that vouch for clients.",
-        path="frontends.grpc.tls.client_ca_file",
-    ),
+    *_tls("grpc", "gRPC", _G),
     Flag(
         "grpc-infer-response-compression-level",
         _G,
