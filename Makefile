@@ -12,8 +12,7 @@ lint:
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
 
 types:
-	$(BIN)/mypy -p tritonpy -p tritonpy_protos -p tritonpy_frontend_http -p tritonpy_frontend_grpc \
-	  -p tritonpy_batching_dynamic -p tritonpy_metrics_prometheus -p tritonpy_auth_api_keys -p tritonpy_auth_jwt -p tritonpy_backend_onnx -p tritonpy_backend_python -p tritonpy_trace_otel -p tritonpy_worker
+	$(BIN)/mypy
 
 bench:
 	$(BIN)/python -m bench.compare

@@ -25,6 +25,9 @@ SIBLINGS = {
     "tritonpy-frontend-http": "plugins/frontend_http",
     "tritonpy-frontend-grpc": "plugins/frontend_grpc",
     "tritonpy-batching-dynamic": "plugins/batching_dynamic",
+    "tritonpy-batching-sequence": "plugins/batching_sequence",
+    "tritonpy-ensemble": "plugins/ensemble",
+    "tritonpy-cache-local": "plugins/cache_local",
     "tritonpy-metrics-prometheus": "plugins/metrics_prometheus",
 }
 

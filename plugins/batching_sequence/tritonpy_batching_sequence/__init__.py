@@ -1,0 +1,3 @@
+"""Sequence batching for tritonpy: requests of one sequence run in order, on one instance."""
+
+from __future__ import annotations

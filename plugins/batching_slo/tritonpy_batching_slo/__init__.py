@@ -1,0 +1,3 @@
+"""A batch policy for tritonpy that keeps a latency target."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Weighted fair queueing and quotas between the tenants of a tritonpy server."""
+
+from __future__ import annotations
