@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +22,23 @@ class Load:
     cpu_us: float
 
 
-def wrk(server: Running, payload: Payload, in_flight: int, seconds: int) -> Load:
-    """Load the HTTP endpoint with `in_flight` connections from one thread."""
+# The last 8 bytes of a body count its requests, from a moment on: no two of them ask the same.
+_COUNTED = """
+local head, number = wrk.body:sub(1, -9), os.time() * 1000000
+request = function()
+  number = number + 1
+  local rest, digits = number, {}
+  for place = 1, 8 do
+    digits[place] = string.char(rest % 256)
+    rest = math.floor(rest / 256)
+  end
+  return wrk.format(nil, nil, nil, head .. table.concat(digits))
+end
+"""
+
+
+def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, counted: bool = False) -> Load:
+    """Load the HTTP endpoint with `in_flight` connections from one thread; `counted`: no two requests have equal inputs."""
     with tempfile.TemporaryDirectory() as folder:
         body, script = Path(folder, "body"), Path(folder, "request.lua")
         body.write_bytes(payload.body)
@@ -31,6 +47,7 @@ def wrk(server: Running, payload: Payload, in_flight: int, seconds: int) -> Load
             'wrk.method = "POST"\nwrk.body = file:read("*a")\n'
             'wrk.headers["Content-Type"] = "application/octet-stream"\n'
             f'wrk.headers["Inference-Header-Content-Length"] = "{payload.header_length}"\n'
+            + (_COUNTED if counted else "")
         )
         url = f"http://127.0.0.1:{server.http}/v2/models/{payload.model}/infer"
         command = [
@@ -75,10 +92,17 @@ def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> L
 
 def perf_analyzer(binary: Path, server: Running, payload: Payload, in_flight: int, protocol: str) -> Load:
     """Load one protocol with the real perf_analyzer, binary tensors, one measurement window of 3 s."""
+    return perf_analyzer_with(binary, server, payload.model, in_flight, protocol, 3)
+
+
+def perf_analyzer_with(
+    binary: Path, server: Running, model: str, in_flight: int, protocol: str, seconds: int, more: Sequence[str] = ()
+) -> Load:
+    """The same with a model, the seconds of a window and further flags."""
     port = server.http if protocol == "http" else server.grpc
     command = [
-        str(binary), "-m", payload.model, "-i", protocol, "-u", f"127.0.0.1:{port}",
-        f"--concurrency-range={in_flight}", "--measurement-interval=3000", "--max-trials=3", "--stability-percentage=999",
+        str(binary), "-m", model, "-i", protocol, "-u", f"127.0.0.1:{port}", f"--concurrency-range={in_flight}",
+        f"--measurement-interval={seconds * 1000}", "--max-trials=3", "--stability-percentage=999", *more,
     ]  # fmt: skip
     text, cpu = _run(command, server)
     # perf_analyzer runs several windows and reports one: its CPU per request comes from the rate and the wall time.

@@ -58,6 +58,18 @@ class TritonPythonModel:
         return responses
 """
 DELAYED = "dynamic_batching { max_queue_delay_microseconds: 500 }"
+ENSEMBLE = """\
+name: "{name}"
+platform: "ensemble"
+max_batch_size: {max_batch_size}
+{inputs}
+{outputs}
+ensemble_scheduling {{ step [ {steps} ] }}
+"""
+STEP = """\
+{{ model_name: "{model}" model_version: -1
+   input_map {{ key: "INPUT0" value: "{read}0" }} input_map {{ key: "INPUT1" value: "{read}1" }}
+   output_map {{ key: "OUTPUT0" value: "{made}0" }} output_map {{ key: "OUTPUT1" value: "{made}1" }} }}"""
 
 
 def write_onnx(repository: Path) -> None:
@@ -66,6 +78,19 @@ def write_onnx(repository: Path) -> None:
     _write(repository, "identity", "onnxruntime", _wide("input", "INPUT0"), _wide("output", "OUTPUT0"), "")
     (repository / "add_sub/1/model.onnx").write_bytes(_add_sub())
     (repository / "identity/1/model.onnx").write_bytes(_identity())
+
+
+def write_cached(repository: Path, milliseconds: int = 1) -> None:
+    """Write `cached`: add_sub for the Python backend that sleeps so long per request, with the response cache."""
+    _write(
+        repository, "cached", "python", _tensors("input", 2), _tensors("output", 2), "response_cache { enable: true }"
+    )
+    config = repository / "cached/config.pbtxt"
+    config.write_text(config.read_text().replace("max_batch_size: 64", "max_batch_size: 1"))
+    slow = MODEL_PY.replace(
+        "        for request", f"        time.sleep({milliseconds} / 1000 * len(requests))\n        for request"
+    )
+    (repository / "cached/1/model.py").write_text(f"import time\n\n{slow}")
 
 
 def write_python(repository: Path) -> None:
@@ -83,6 +108,28 @@ def write_python_backend(repository: Path) -> None:
     sources = {"single": MODEL_PY, "batched": MODEL_PY, "identity": IDENTITY_PY, "strings": STRINGS_PY}
     for name, source in sources.items():
         (repository / name / "1/model.py").write_text(source)
+
+
+def write_ensembles(repository: Path) -> None:
+    """Write `chain` and `batched_chain`: three add_sub models for the Python backend, one after the other, without and with dynamic batching."""
+    for name, batching in (("chain", ""), ("batched_chain", "dynamic_batching { }")):
+        models = [f"{name}_{number}" for number in range(3)]
+        for model in models:
+            _write(repository, model, "python", _tensors("input", 2), _tensors("output", 2), batching)
+            (repository / model / "1/model.py").write_text(MODEL_PY)
+        tensors = ["INPUT", "first", "second", "OUTPUT"]
+        text = ENSEMBLE.format(
+            name=name,
+            max_batch_size=64 if batching else 1,
+            inputs=_tensors("input", 2),
+            outputs=_tensors("output", 2),
+            steps=",".join(
+                STEP.format(model=model, read=read, made=made)
+                for model, read, made in zip(models, tensors, tensors[1:], strict=False)
+            ),
+        )
+        (repository / name / "1").mkdir(parents=True, exist_ok=True)
+        (repository / name / "config.pbtxt").write_text(text)
 
 
 def _write(repository: Path, name: str, backend: str, inputs: str, outputs: str, batching: str) -> None:

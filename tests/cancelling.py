@@ -204,7 +204,10 @@ def message(model: str, name: str, **parameters: Any) -> pb.ModelInferRequest:
     request = pb.ModelInferRequest(model_name=model, id=name, raw_input_contents=[np.int32(1).tobytes()])
     request.inputs.add(name="IN", datatype="INT32", shape=[1])
     for key, value in parameters.items():
-        request.parameters[key].int64_param = value
+        if isinstance(value, bool):
+            request.parameters[key].bool_param = value
+        else:
+            request.parameters[key].int64_param = value
     return request
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from bench import sequences
+
 PERF_ANALYZER = os.environ.get("TRITONPY_PERF_ANALYZER", "")
 CONCURRENCY = ("--concurrency-range=4",)
 JSON = ("--input-tensor-format=json", "--output-tensor-format=json")
@@ -71,6 +73,40 @@ def test_the_real_perf_analyzer_measures_a_model_of_strings(server: Any, tmp_pat
     mode = ("-i", protocol, "--shape=IN:2,3", "--string-length=20", *CONCURRENCY)
     line = measured(server, tmp_path / "report.csv", "identity_bytes", mode)
     assert float(line["Inferences/Second"]) > 0
+
+
+SEQUENCES: dict[str, tuple[str, ...]] = {
+    "grpc, streaming": ("-i", "grpc", "--streaming", *CONCURRENCY),
+    "grpc, asynchronous": ("-i", "grpc", "--async", *CONCURRENCY),
+    "grpc, streaming at a rate": ("-i", "grpc", "--streaming", "--request-rate-range=100", "--num-of-sequences=5"),
+    "http": ("-i", "http", *CONCURRENCY),
+    "http, asynchronous": ("-i", "http", "--async", *CONCURRENCY),
+}
+
+
+@pytest.fixture(scope="module")
+def accumulators(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server with the models of the sequence benchmark."""
+    folder = tmp_path_factory.mktemp("accumulators") / "models"
+    sequences.write(folder)
+    with serve(
+        f"--model-repository={folder}",
+        "--model-control-mode=explicit",
+        "--load-model=direct_1",
+        "--load-model=oldest_1",
+    ) as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("mode", "model"),
+    [*((mode, "direct_1") for mode in SEQUENCES), ("grpc, streaming", "oldest_1"), ("http", "oldest_1")],
+)
+def test_the_real_perf_analyzer_measures_sequences(accumulators: Any, tmp_path: Path, mode: str, model: str) -> None:
+    more = ("--sequence-length=5", "--sequence-length-variation=40", "--sequence-id-range=10:100000")
+    line = measured(accumulators, tmp_path / "report.csv", model, (*SEQUENCES[mode], *more))
+    assert float(line["Inferences/Second"]) > 0
+    assert "must specify the START flag" not in accumulators.log
 
 
 def test_the_real_perf_analyzer_measures_a_decoupled_model(server: Any, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tritonpy.errors import Code, FailureReason, QueueFull, QueueTimeout, Triton
 def test_the_codes_are_tritons_in_its_order_and_then_our_own() -> None:
     assert [code.name for code in Code] == [
         "UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED",
-        "UNAUTHENTICATED", "PERMISSION_DENIED",
+        "UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
     ]  # fmt: skip
 
 

@@ -22,9 +22,9 @@ from tritonpy.types import DTYPES, Batch, InferRequest, OutputSpec, Tensor
 SINK = Witness().sink
 
 
-def context(outputs: dict[str, str], max_batch_size: int = 64) -> Any:
+def context(outputs: dict[str, str], max_batch_size: int = 64, more: str = "") -> Any:
     return ModelContext(
-        "m", 1, model_config(f'name: "m" max_batch_size: {max_batch_size}'), Path(), Path(), {}, outputs, NoOptions(),
+        "m", 1, model_config(f'name: "m" max_batch_size: {max_batch_size} {more}'), Path(), Path(), {}, outputs, NoOptions(),
         SimpleNamespace(), logging.LoggerAdapter(logging.getLogger("test")),
     )  # fmt: skip
 
@@ -85,9 +85,9 @@ def test_a_single_request_is_passed_on_without_a_copy() -> None:
 
 def test_what_the_scheduler_adds_follows_the_inputs() -> None:
     request = request_of({"IN": np.zeros((1, 1), np.int32)})
-    extra = [Tensor.from_numpy(name, np.zeros((1, 1), np.int32)) for name in ("CONTROL", "STATE", "BATCH")]
-    batch = Batch([request], controls=extra[:1], states=extra[1:2], batch_inputs=extra[2:])
-    assert [tensor.name for tensor in gather(batch)] == ["IN", "CONTROL", "STATE", "BATCH"]
+    extra = [Tensor.from_numpy(name, np.zeros((1, 1), np.int32)) for name in ("CONTROL", "STATE")]
+    batch = Batch([request], controls=extra[:1], states=extra[1:])
+    assert [tensor.name for tensor in gather(batch)] == ["IN", "CONTROL", "STATE"]
 
 
 def test_the_callers_memory_takes_the_copy() -> None:
@@ -127,13 +127,79 @@ def test_only_the_outputs_that_were_asked_for_are_sent_in_the_order_of_the_reque
         assert [tensor.name for tensor in response.outputs] == names
 
 
+STATEFUL = """
+sequence_batching { state { input_name: "OLD" output_name: "STATE" data_type: TYPE_INT32 dims: [2, -1] } }
+"""
+
+
+def stateful(outputs: dict[str, str], rows: int = 2, max_batch_size: int = 64) -> Batch:
+    requests = [request_of({"IN": np.zeros((1, 1))}) for _ in range(rows)]
+    return Batch(requests, state_outputs=["STATE"], model=context(outputs, max_batch_size, STATEFUL))
+
+
 def test_state_outputs_are_kept_whole_for_the_scheduler() -> None:
-    requests = [request_of({"IN": np.zeros((1, 1))}) for _ in range(2)]
-    state = np.array([[1], [2]], np.int32)
-    batch = Batch(requests, state_outputs=["STATE"], model=context({"OUT": "INT32"}))
+    batch, state = stateful({"OUT": "INT32"}), np.arange(12, dtype=np.int32).reshape(2, 2, 3)
     responses = scatter(batch, {"OUT": np.zeros((2, 1), np.int32), "STATE": state})
-    assert batch.new_states == {"STATE": state}
+    assert list(batch.new_states) == ["STATE"]
+    assert batch.new_states["STATE"].numpy().tolist() == state.tolist()
     assert [tensor.name for tensor in responses[0].outputs] == ["OUT"]
+
+
+def test_a_state_that_is_an_output_too_is_sent() -> None:
+    batch, state = stateful({"STATE": "INT32"}), np.arange(12, dtype=np.int32).reshape(2, 2, 3)
+    responses = scatter(batch, {"STATE": state})
+    assert [response.outputs[0].numpy().tolist() for response in responses] == [[row] for row in state.tolist()]
+    assert batch.new_states["STATE"].numpy().tolist() == state.tolist()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_answers_do_not_lie_in_a_buffer_that_is_written_to(whole: bool) -> None:
+    """The next execution writes there while the answer may still be on its way."""
+    batch, buffer = stateful({"OUT": "INT32", "STATE": "INT32"}, rows=1), np.ones((1, 2, 3), np.int32)
+    batch.states = [Tensor.from_numpy("OLD", buffer)]
+    out = Tensor.from_numpy("OUT", buffer) if whole else buffer[:, :1]
+    (response,) = scatter(batch, {"OUT": out, "STATE": buffer})
+    assert np.shares_memory(batch.new_states["STATE"].data, buffer)
+    buffer[:] = 7
+    assert [set(tensor.numpy().ravel().tolist()) for tensor in response.outputs] == [{1}, {1}]
+
+
+@pytest.mark.parametrize(
+    ("state", "max_batch_size", "text"),
+    [
+        (
+            np.zeros((2, 2, 3), np.float32),
+            64,
+            "model 'm' returned state output 'STATE' as FP32, its configuration says INT32",
+        ),
+        (
+            np.zeros((2, 3, 3), np.int32),
+            64,
+            "model 'm' returned state output 'STATE' with shape [2,3,3], its configuration says [2,2,-1]",
+        ),
+        (
+            np.zeros((1, 2, 3), np.int32),
+            64,
+            "model 'm' returned state output 'STATE' with shape [1,2,3], its configuration says [2,2,-1]",
+        ),
+        (
+            np.zeros((2, 2), np.int32),
+            64,
+            "model 'm' returned state output 'STATE' with shape [2,2], its configuration says [2,2,-1]",
+        ),
+        (
+            np.zeros((1, 2, 3), np.int32),
+            0,
+            "model 'm' returned state output 'STATE' with shape [1,2,3], its configuration says [2,-1]",
+        ),
+    ],
+)
+def test_a_state_that_is_not_as_configured_is_named(state: np.ndarray, max_batch_size: int, text: str) -> None:
+    batch = stateful({}, 2 if max_batch_size else 1, max_batch_size)
+    with pytest.raises(Internal) as caught:
+        scatter(batch, {"STATE": state})
+    assert caught.value.message == text
+    assert batch.new_states == {}
 
 
 def test_rows_on_a_device_stay_there() -> None:

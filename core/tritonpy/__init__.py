@@ -34,11 +34,13 @@ from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
 from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
+from tritonpy.api.sharing import Line, RequestLine, Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.api.tracer import Tracer
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
+from tritonpy.batch_keys import BatchKey, batch_key
 from tritonpy.clock import now_ns
 from tritonpy.config.server.byte_size import ByteSize, parse_byte_size
 from tritonpy.custom_metrics import (
@@ -65,6 +67,7 @@ from tritonpy.errors import (
     PluginError,
     QueueFull,
     QueueTimeout,
+    ResourceExhausted,
     StartupError,
     TritonError,
     Unauthenticated,
@@ -77,6 +80,7 @@ from tritonpy.hookspecs import hookimpl
 from tritonpy.incidents import incident
 from tritonpy.listening.tls_options import TlsOptions
 from tritonpy.logs import LogChanges, LogSettings
+from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.model_log import ModelLog
 from tritonpy.runners.workers.spawned import SpawnedProcess
@@ -106,6 +110,7 @@ from tritonpy.types import (
     Tensor,
     Trace,
     TraceFamily,
+    Work,
     datatype_of,
     decode_strings,
     encode_strings,
@@ -121,6 +126,8 @@ if TYPE_CHECKING:
     from tritonpy.access.rights import Rights
     from tritonpy.config.config_dict import config_to_dict
     from tritonpy.config.model_json import config_from_json
+    from tritonpy.config.needed_steps import needed_steps
+    from tritonpy.config.qualified import called_model
     from tritonpy.listening.tls_files import TlsFiles
     from tritonpy.listening.unix_socket import UnixSocket, unix_path
     from tritonpy.running import RunningServer, running_server
@@ -145,10 +152,13 @@ __all__ = [
     "Authenticator",
     "Backend",
     "Batch",
+    "BatchKey",
     "BatchPolicy",
     "BatchStatistics",
     "ByteSize",
     "Cache",
+    "CallStream",
+    "CallStreams",
     "CallbackSink",
     "Cancelled",
     "ChangedFile",
@@ -176,6 +186,7 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "Launcher",
+    "Line",
     "LogChanges",
     "LogSettings",
     "LoopSink",
@@ -212,6 +223,8 @@ __all__ = [
     "RepoAgent",
     "Repository",
     "RepositoryContext",
+    "RequestLine",
+    "ResourceExhausted",
     "ResponseStatistics",
     "Restriction",
     "Restrictions",
@@ -223,6 +236,7 @@ __all__ = [
     "SchedulerContext",
     "SequenceInfo",
     "ServerMetadata",
+    "Sharing",
     "Sink",
     "SpawnedProcess",
     "StartupError",
@@ -246,9 +260,12 @@ __all__ = [
     "Unsupported",
     "Verb",
     "Wait",
+    "Work",
     "WorkerProcess",
     "__version__",
+    "batch_key",
     "bearer_token",
+    "called_model",
     "check_model_call",
     "check_restrictions",
     "compile_pattern",
@@ -262,6 +279,7 @@ __all__ = [
     "hookimpl",
     "incident",
     "joined_headers",
+    "needed_steps",
     "now_ns",
     "parse_byte_size",
     "refused_model_call",
@@ -287,9 +305,11 @@ _LATER = {
     "UnixSocket": "tritonpy.listening.unix_socket",
     "config_from_json": "tritonpy.config.model_json",
     "bearer_token": "tritonpy.access.credentials",
+    "called_model": "tritonpy.config.qualified",
     "compile_pattern": "tritonpy.access.forwarding",
     "config_to_dict": "tritonpy.config.config_dict",
     "joined_headers": "tritonpy.access.credentials",
+    "needed_steps": "tritonpy.config.needed_steps",
     "running_server": "tritonpy.running",
     "trace_changes": "tritonpy.tracing.texts",
     "trace_texts": "tritonpy.tracing.texts",

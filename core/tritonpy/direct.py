@@ -6,18 +6,19 @@ from collections import deque
 from collections.abc import Sequence
 
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
+from tritonpy.api.sharing import Line
 from tritonpy.errors import Cancelled, Unavailable
 from tritonpy.types import Batch, InferRequest, InferResponse
 
 
 class DirectScheduler(Scheduler):
-    """Serves a model whose configuration chooses no scheduler: first in, first out, whatever the priority."""
+    """Serves a model whose configuration chooses no scheduler: whatever the priority, first in, first out unless callers share the server otherwise."""
 
     prefetch = True
 
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
-        self._queue: deque[InferRequest] = deque()
+        self._queue: Line = deque() if context.line is None else context.line()
         self._stopped = False
 
     def enqueue(self, request: InferRequest) -> None:

@@ -13,7 +13,8 @@
     ├── AlreadyExists          ALREADY_EXISTS
     ├── Cancelled              CANCELLED
     ├── Unauthenticated        UNAUTHENTICATED
-    └── PermissionDenied       PERMISSION_DENIED
+    ├── PermissionDenied       PERMISSION_DENIED
+    └── ResourceExhausted      RESOURCE_EXHAUSTED
     StartupError               the server cannot be put together; never sent to a client
     └── PluginError            a plugin is missing, broken or in conflict with another
 
@@ -23,6 +24,7 @@ The text of a TritonError is sent to clients. Each frontend owns one table from 
 from __future__ import annotations
 
 import enum
+from math import ceil
 from typing import ClassVar
 
 
@@ -39,6 +41,7 @@ class Code(enum.IntEnum):
     CANCELLED = 7
     UNAUTHENTICATED = 8
     PERMISSION_DENIED = 9
+    RESOURCE_EXHAUSTED = 10
 
 
 class FailureReason(enum.Enum):
@@ -138,6 +141,28 @@ class PermissionDenied(TritonError):
     code = Code.PERMISSION_DENIED
 
 
+class ResourceExhausted(TritonError):
+    """The caller has used up what it may use; it may try again in `retry_after_s` seconds."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = FailureReason.REJECTED
+
+    def __init__(self, message: str, reason: FailureReason | None = None, retry_after_s: float = 1.0) -> None:
+        super().__init__(message, reason)
+        self.retry_after_s = retry_after_s
+
+    @property
+    def retry_after(self) -> str:
+        """The same in whole seconds, as the header Retry-After says it."""
+        return str(max(1, ceil(self.retry_after_s)))
+
+    def with_request_id(self, request_id: str) -> TritonError:
+        error = super().with_request_id(request_id)
+        assert isinstance(error, ResourceExhausted)  # noqa: S101
+        error.retry_after_s = self.retry_after_s
+        return error
+
+
 _BY_CODE: dict[Code, type[TritonError]] = {
     kind.code: kind
     for kind in (
@@ -151,6 +176,7 @@ _BY_CODE: dict[Code, type[TritonError]] = {
         Cancelled,
         Unauthenticated,
         PermissionDenied,
+        ResourceExhausted,
     )
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.errors import Internal
-from tritonpy.types import DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
+from tritonpy.types import DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import ModelContext
@@ -24,17 +24,34 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
     """Return the inputs of `batch`, each as one tensor with the requests along the first dimension.
 
     A single request is passed on as it is, without a copy. A slot without data becomes rows of zeros (empty
-    strings for BYTES). Controls, states and batch inputs of the scheduler follow the inputs. `out(name, datatype, shape)` may give
-    the memory to write to (shared, pinned); it is not asked for BYTES.
+    strings for BYTES). Controls and states of the scheduler follow the inputs, then what `batch_input` of the configuration asks for.
+    Ragged inputs have one dimension, of all elements; of a shape tensor the batch has one. `out(name, datatype, shape)` may give
+    the memory to write to (shared, pinned); it is not asked for BYTES. Raises Internal where the requests do not have the same inputs.
     """
     slots: Sequence[InferRequest | None] = batch.requests if batch.slots is None else batch.slots
     first = batch.requests[0]
     alone = len(slots) == 1 and out is None
-    tensors = [
-        first.inputs[name] if alone else _concatenate(name, slots, first.inputs[name], out) for name in first.inputs
-    ]
-    if batch.controls or batch.states or batch.batch_inputs:
-        tensors.extend((*batch.controls, *batch.states, *batch.batch_inputs))
+    model = batch.model
+    layout = None if model is None else model.layout
+    try:
+        if layout is None:
+            tensors = [
+                first.inputs[name] if alone else _concatenate(name, slots, first.inputs[name], out)
+                for name in first.inputs
+            ]
+        else:
+            tensors = [
+                layout.placed(slots, like, out) or (like if alone else _concatenate(like.name, slots, like, out))
+                for like in first.inputs.values()
+            ]
+    except KeyError as error:
+        raise Internal(
+            f"some requests of a batch have the input {error}, others do not: its scheduler is wrong"
+        ) from error
+    if batch.controls or batch.states:
+        tensors.extend((*batch.controls, *batch.states))
+    if layout is not None:
+        tensors += layout.made(slots)
     return tensors
 
 
@@ -70,17 +87,16 @@ def _empty_strings(like: Tensor) -> Array:
 
 
 def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferResponse]:
-    """Return one response per request of `batch`, with views on `outputs` cut along the first dimension.
+    """Return one response per request of `batch`, with views on `outputs` cut along the first dimension, or as `batch_output` says.
 
     Each request gets the outputs that it asked for, in its order, or all that the configuration names.
-    Raises Internal where an output is missing, or its type or number of rows is not what the model promised.
+    State outputs are left in `batch.new_states`. Raises Internal where an output is missing, or its type, its number of rows
+    or the shape of a state is not what the model promised.
     """
     model = batch.model
     assert model is not None, "a batch reaches a backend with its model: this is a bug"  # noqa: S101
-    for name in batch.state_outputs:
-        if name not in outputs:
-            raise _missing(model, name, outputs)
-        batch.new_states[name] = outputs[name]
+    if batch.state_outputs:
+        outputs = _keep_states(batch, model, outputs)
     tensors = {
         name: _as_tensor(model, name, outputs[name], datatype)
         for name, datatype in model.output_types.items()
@@ -88,17 +104,69 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     }
     requests = batch.requests
     wanted = [_wanted(model, request, tensors) for request in requests]
-    if model.config.max_batch_size == 0:
+    if model.config.max_batch_size == 0 and model.layout is None:
         whole = [[tensors[name] for name in names] for names in wanted]
     else:
-        _check_rows(model, tensors, batch.size)
-        starts = _starts(batch)
-        columns = {name: _cut(tensor, requests, starts) for name, tensor in tensors.items()}
+        columns = _columns(batch, model, tensors)
         whole = [[columns[name][number] for name in names] for number, names in enumerate(wanted)]
     name, version = model.name, model.version
     return [
         InferResponse(parts, name, version, request.id) for parts, request in zip(whole, requests, strict=True)
     ]  # fmt: skip
+
+
+def _columns(batch: Batch, model: ModelContext, tensors: Mapping[str, Tensor]) -> Mapping[str, Sequence[Tensor]]:
+    """Return each output as its parts, one for each request."""
+    requests, apart = batch.requests, {}
+    if model.layout is not None:
+        apart = model.layout.taken_apart(requests if batch.slots is None else batch.slots, tensors)
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in apart}
+    if model.config.max_batch_size == 0:
+        return {name: [tensor] for name, tensor in tensors.items()} | apart
+    _check_rows(model, tensors, batch.size)
+    starts = _starts(batch)
+    return {name: _cut(tensor, requests, starts) for name, tensor in tensors.items()} | apart
+
+
+def _keep_states(
+    batch: Batch, model: ModelContext, outputs: Mapping[str, Array | Tensor]
+) -> Mapping[str, Array | Tensor]:
+    """Leave the state outputs in `batch.new_states`; return the outputs as clients may have them."""
+    config = model.config
+    described = {state.output_name: state for state in config.sequence_batching.state}
+    rows = (batch.size,) if config.max_batch_size else ()
+    for name in batch.state_outputs:
+        if name not in outputs:
+            raise _missing(model, name, outputs)
+        state = described[name]
+        tensor = _as_tensor(model, name, outputs[name], DATATYPE_OF_NUMBER[state.data_type].name, "state output")
+        expected = (*rows, *state.dims)
+        if len(tensor.shape) != len(expected) or any(
+            wanted not in (found, -1) for found, wanted in zip(tensor.shape, expected, strict=True)
+        ):
+            raise Internal(
+                f"model '{model.name}' returned state output '{name}' with shape {_shape(tensor.shape)}, "
+                f"its configuration says {_shape(expected)}"
+            )
+        batch.new_states[name] = tensor
+    written = [tensor.data for tensor in batch.states if _is_writable(tensor.data)]
+    return {name: _apart(value, written) for name, value in outputs.items()} if written else outputs
+
+
+def _is_writable(data: Any) -> bool:
+    return isinstance(data, np.ndarray) and data.flags.writeable
+
+
+def _apart(value: Array | Tensor, buffers: Sequence[Array]) -> Array | Tensor:
+    """Return `value`, as a copy where it lies in a state that the next execution writes to while this answer is still on its way."""
+    data = value.data if isinstance(value, Tensor) else value
+    if not isinstance(data, np.ndarray) or not any([np.may_share_memory(data, buffer) for buffer in buffers]):
+        return value
+    return Tensor(value.name, value.datatype, value.shape, data.copy()) if isinstance(value, Tensor) else data.copy()
+
+
+def _shape(dims: Iterable[int]) -> str:
+    return f"[{','.join(map(str, dims))}]"
 
 
 def _starts(batch: Batch) -> list[int]:
@@ -148,11 +216,11 @@ def _missing(model: ModelContext, name: str, found: Iterable[str]) -> Internal:
     return Internal(f"model '{model.name}' returned no output '{name}', it returned: {', '.join(found)}")
 
 
-def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str) -> Tensor:
+def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str, what: str = "output") -> Tensor:
     array = value if isinstance(value, Tensor) else np.asarray(value)
     found = array.datatype if isinstance(array, Tensor) else _datatype_of(array)
     if found != datatype:
-        raise Internal(f"model '{model.name}' returned output '{name}' as {found}, its configuration says {datatype}")
+        raise Internal(f"model '{model.name}' returned {what} '{name}' as {found}, its configuration says {datatype}")
     return array if isinstance(array, Tensor) else Tensor.from_numpy(name, array)
 
 

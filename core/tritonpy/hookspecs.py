@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tritonpy.api.repo_agent import RepoAgent
     from tritonpy.api.repository import Repository
     from tritonpy.api.scheduler import Scheduler
+    from tritonpy.api.sharing import Sharing
     from tritonpy.api.trace_sink import TraceSink
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -65,6 +66,11 @@ def tritonpy_frontends() -> Mapping[str, type[Frontend] | str]:  # type: ignore[
 @hookspec
 def tritonpy_authenticators() -> Mapping[str, type[Authenticator] | str]:  # type: ignore[empty-body]
     """Authenticators by their key under `auth:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_sharings() -> Mapping[str, type[Sharing] | str]:  # type: ignore[empty-body]
+    """Ways of sharing a server between its callers, by their key under `sharing:` of server.yaml."""
 
 
 @hookspec

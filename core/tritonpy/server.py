@@ -16,24 +16,28 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import RepoAgent
 from tritonpy.api.repository import Repository, RepositoryContext
+from tritonpy.api.sharing import Sharing
 from tritonpy.api.version import SERVER_VERSION
 from tritonpy.config.server import ServerConfig, decode_options
-from tritonpy.custom_metrics import CustomMetrics
+from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.devices import visible_gpus
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.errors import StartupError, TritonError
 from tritonpy.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
 from tritonpy.model.loaded import LoadedModel
+from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.python_based import BackendFolders
 from tritonpy.repository.loader import ModelLoader, Surroundings
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
+from tritonpy.repository.namespaces import NamespacedTable
 from tritonpy.repository.polling import Polling
 from tritonpy.repository.report import table_of
 from tritonpy.repository.table import ModelTable
 from tritonpy.runners.call_graph import CallGraph
+from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.workers.neighbours import Neighbours
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
     from tritonpy.access.gatekeeper import Gatekeeper
 
 log = logging.getLogger("tritonpy.server")
+
+_FOR_SEQUENCES = 0.8  # of the exit timeout: a sequence may never end, and requests need time too
 
 
 class Server:
@@ -65,6 +71,7 @@ class Server:
         timer: Timer,
         rings: Rings,
         gatekeeper: Gatekeeper | None = None,
+        cache: ResponseCache | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -76,6 +83,7 @@ class Server:
         self._timer = timer
         self._rings = rings
         self._gatekeeper = gatekeeper
+        self._cache = cache
         self._polling = Polling(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
@@ -119,15 +127,19 @@ class Server:
             log.info("%s listens on %s", name, frontend.address())
 
     async def drain(self, timeout_s: float | None = None) -> bool:
-        """Refuse new requests and wait until the live ones are answered; False when `timeout_s` passed before."""
+        """Refuse new requests and wait until the live ones are answered; False when `timeout_s` passed before.
+
+        Where sequences live, their requests are taken until they end, for most of that time.
+        """
         _tell(self.plugins.hook.tritonpy_server_stopping, engine=self.engine)
         self.engine.state = ServerState.EXITING
         self._repository.stop_loading()
         timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
+        await asyncio.to_thread(self._repository.wait_for_sequences, timeout_s * _FOR_SEQUENCES)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(max(deadline - loop.time(), 0)):
                 await asyncio.gather(*(frontend.drain() for frontend in self._started))
         except TimeoutError:
             log.warning("some connections were still busy after %.1f s", timeout_s)
@@ -144,6 +156,8 @@ class Server:
         await asyncio.to_thread(self._timer.stop)
         self._repository.close()
         await asyncio.to_thread(self.engine.close)
+        if self._cache is not None:
+            await asyncio.to_thread(self._cache.close)
         for observer in self._observers:
             observer.close()
         if self._gatekeeper is not None:
@@ -182,7 +196,8 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     one plugin's at once.
     """
     plugins = plugins or make_plugin_manager(disable=config.plugins.disable)
-    table, timer, rings, metrics = ModelTable(), Timer(), Rings(), CustomMetrics()
+    table = NamespacedTable() if config.model_namespacing else ModelTable()
+    timer, rings, metrics = Timer(), Rings(), CustomMetrics()
     control = config.control
     metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
     graph = CallGraph(table.config)
@@ -193,13 +208,17 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     observers = _observers(config, plugins)
     backends = Backends(plugins, config.backends, config.backend_defaults, BackendFolders(config.backend_directory))
     backends.check_options()
+    cache = _cache(config, plugins, timer, metrics)
+    sharing = _sharing(config, plugins, metrics)
+    if sharing is not None:
+        engine.share(sharing)
     surroundings = Surroundings(
         plugins=plugins,
         backends=backends,
         engine=engine,
         timer=timer,
         rings=rings,
-        limiter=limiter or NoRateLimiter(),
+        limiter=limiter or _limiter(config),
         neighbours=Neighbours(table.config, graph),
         metrics=metrics,
         observers=observers,
@@ -208,6 +227,9 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         auto_complete=not config.disable_auto_complete,
         config_name=config.model_config_name,
         latencies=config.latencies,
+        cache=cache,
+        line=None if sharing is None else sharing.line,
+        host_policies=HostPolicies(config.host_policies),
     )
     repository = RepositoryManager(
         _repositories(config, plugins),
@@ -216,11 +238,12 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         _events(plugins),
         control.threads,
         control.retries,
+        config.model_namespacing,
     )
     engine.attach(repository)
     gatekeeper = _gatekeeper(config, plugins, metrics)
     frontends = _frontends(config, plugins, gatekeeper, tracing)
-    return Server(config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper)
+    return Server(config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache)
 
 
 def _events(plugins: PluginManager) -> ModelEvents:
@@ -267,6 +290,31 @@ def _observers(config: ServerConfig, plugins: PluginManager) -> list[Observer]:
         kind = plugins.get("tritonpy_observers", name, "observer").load()
         observers.append(kind(decode_options(kind.Options, raw, f"observers.{name}")))
     return observers
+
+
+def _cache(config: ServerConfig, plugins: PluginManager, timer: Timer, metrics: CustomMetrics) -> ResponseCache | None:
+    for name, raw in config.cache.items():  # one at most: the configuration was checked
+        kind = plugins.get("tritonpy_caches", name, "response cache").load()
+        cache = ResponseCache(kind(decode_options(kind.Options, raw, f"cache.{name}")), name, timer)
+        metrics.add_source(cache.metrics)
+        return cache
+    return None
+
+
+def _sharing(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Sharing | None:
+    for name, raw in config.sharing.items():  # one at most: the configuration was checked
+        kind = plugins.get("tritonpy_sharings", name, "way of sharing").load()
+        sharing: Sharing = kind(decode_options(kind.Options, raw, f"sharing.{name}"), ModelMetrics(metrics))
+        return sharing
+    return None
+
+
+def _limiter(config: ServerConfig) -> RateLimiter:
+    if config.rate_limit.mode == "off":
+        return NoRateLimiter()
+    from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
+
+    return ExecutionCountLimiter(config.rate_limit.resources)
 
 
 def _repositories(config: ServerConfig, plugins: PluginManager) -> list[Repository]:

@@ -16,6 +16,7 @@ import grpc
 
 from tests.conformance import http_answer
 from tests.conformance.exchange import get, keyed
+from tests.conformance.repository import beside
 from tests.process_tree import end_tree
 
 TRITONSERVER = "TRITONPY_TRITONSERVER"
@@ -83,12 +84,13 @@ def tritonpy_command() -> list[str]:
 
 @contextlib.contextmanager
 def running(command: Sequence[str], repository: Path, log: Path, *flags: str) -> Iterator[Server]:
-    """Start a server on free ports, with no model loaded, and end it."""
+    """Start a server on free ports, with no model loaded, and end it; `{beside}` in a flag is the second repository."""
     ports = dict(zip(("http", "grpc", "metrics"), free_ports(3), strict=True))
     numbers = [f"--{protocol}-port={number}" for protocol, number in ports.items()]
+    told = [flag.replace("{beside}", str(beside(repository))) for flag in flags]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, f"--model-repository={repository}", *numbers, *FLAGS, *flags],
+            [*command, f"--model-repository={repository}", *numbers, *FLAGS, *told],
             stdout=output, stderr=output, start_new_session=True, cwd=log.parent,
         )  # fmt: skip
     server = Server(process, ports, log)

@@ -15,12 +15,13 @@ from tests.conformance.inferring import Inference, given, text
 from tests.conformance.server import TRITONSERVER, Server, running, triton_command, tritonpy_command
 from tests.conformance.trace_files import TraceFiles, out_of_order, structure
 
-MODELS = ("add_sub", "bls_traced", "repeat", "trouble", "echo_request")
+MODELS = ("add_sub", "bls_traced", "repeat", "trouble", "echo_request", "joined_line", "joined_deeper")
 FLAGS = (
     "--trace-config=triton,file=traces.json", "--trace-config=triton,log-frequency=1", "--trace-config=rate=1",
     "--trace-config=level=TIMESTAMPS", "--trace-config=level=TENSORS",
 )  # fmt: skip
 ADDED = {"INPUT0": given("FP32", 1, 2.5, -3, 1e10), "INPUT1": given("FP32", 10, 20, 30, 40)}
+JOINED = {"A": given("FP32", 1, 2, 3, 4), "B": given("FP32", 10, 20, 30, 40)}
 SETTING = "/v2/trace/setting"
 STAMPS_ALONE = {"trace_level": ["TIMESTAMPS"]}
 BOTH_LEVELS = {"trace_level": ["TIMESTAMPS", "TENSORS"]}
@@ -81,6 +82,11 @@ REQUESTS: dict[str, Http | Grpc | Stream] = {
     "a model that calls others": Inference("bls_traced", ADDED, id="outer").json(),
     "a model that calls others, by gRPC": Inference("bls_traced", ADDED).grpc(),
 }
+ENSEMBLES: dict[str, Http | Grpc] = {
+    "JSON": Inference("joined_line", JOINED, id="joined").json(),
+    "gRPC": Inference("joined_line", JOINED).grpc(),
+    "an ensemble of ensembles": Inference("joined_deeper", JOINED, id="deeper").binary(),
+}
 DECOUPLED: dict[str, tuple[Http | Stream, int]] = {
     "gRPC": (streamed(Inference("repeat", {"IN": given("INT32", 4, 5, 6)})), 3),
     "generate_stream": (post("/v2/models/repeat/generate_stream", {"IN": [4, 5]}), 2),
@@ -100,6 +106,18 @@ def test_the_traces_of_a_request_are_alike(servers: tuple[Asked, Asked], name: s
         records = asked.files.next()
         assert out_of_order(records) == []
         found.append(structure(records))
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_the_traces_of_an_ensemble_and_its_steps_are_alike(servers: tuple[Asked, Asked], name: str) -> None:
+    found = []
+    for asked in servers:
+        asked.ask(ENSEMBLES[name])
+        records = asked.files.next()
+        assert out_of_order(records) == []
+        # the real server hands a step its inputs in the order of a hash table
+        found.append([{**told, "tensors": sorted(told["tensors"], key=str)} for told in structure(records)])
     assert found[1] == found[0]
 
 

@@ -57,6 +57,18 @@ class RepeatBackend(Backend):
         request.respond(InferResponse((), request.model_name, self.model.version, request.id, empty=True))
 
 
+class TogetherBackend(Backend):
+    """SUM is the sum of the inputs that are there, SEEN their names and how many rows ran together."""
+
+    def infer(self, inputs):
+        total = sum(inputs.values())
+        seen = f"{' '.join(sorted(inputs))} in {len(total)}".encode()
+        return {"SUM": total, "SEEN": np.full((len(total), 1), seen, object)}
+
+
 @hookimpl
 def tritonpy_backends():
-    return {"gate": GateBackend, "raising": RaisingBackend, "broken": BrokenBackend, "repeat": RepeatBackend}
+    return {
+        "gate": GateBackend, "raising": RaisingBackend, "broken": BrokenBackend, "repeat": RepeatBackend,
+        "together": TogetherBackend,
+    }  # fmt: skip

@@ -53,6 +53,12 @@ def test_turning_a_frontend_on_keeps_its_settings():
     assert result == {"frontends": {"http": {"port": 2}, "grpc": {"port": 1}, "metrics": {"port": 3}}}
 
 
+def test_options_of_a_cache_are_gathered_and_the_old_flag_means_the_local_one():
+    given = ["redis,host=a", "redis,port=1"]
+    assert merged(None, cache_config=given) == {"cache": {"redis": {"host": "a", "port": "1"}}}
+    assert merged(None, response_cache_byte_size=["4096"]) == {"cache": {"local": {"size": 4096}}}
+
+
 def test_options_of_backends_go_to_one_or_to_all():
     assert merged(None, backend_config=["onnxruntime,a=1", "onnxruntime,b=2", "c=3"]) == {
         "backends": {"onnxruntime": {"a": "1", "b": "2"}},
@@ -89,18 +95,18 @@ def test_the_new_name_of_a_flag_wins_over_its_deprecated_one():
 
 
 def test_every_bad_flag_is_reported():
-    assert refusal(http_port=["abc"], allow_grpc=["maybe"], model_namespacing=["true"]).splitlines() == [
-        "--model-namespacing is refused: give every model a name of its own.",
+    assert refusal(http_port=["abc"], allow_grpc=["maybe"], allow_vertex_ai=["true"]).splitlines() == [
         'Bad option: "--http-port".',
         "Invalid option value. Got abc",
         'Bad option: "--allow-grpc".',
         "invalid value for bool option: maybe",
+        "--allow-vertex-ai is refused: the Vertex AI endpoint is not available yet; use HTTP or gRPC.",
     ]
 
 
 def test_a_refused_flag_may_ask_for_nothing():
-    assert merged(None, model_namespacing=["off"], rate_limit=["OFF"]) == {}
-    assert "--rate-limit is refused" in refusal(rate_limit=["execution_count"])
+    assert merged(None, allow_sagemaker=["off"], sagemaker_port=["8080"]) == {}
+    assert "--allow-sagemaker is refused" in refusal(allow_sagemaker=["on"])
 
 
 def test_a_flag_without_effect_is_noted_and_sets_nothing():

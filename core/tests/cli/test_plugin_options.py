@@ -155,3 +155,10 @@ def test_authenticators_are_options_of_plugins_too() -> None:
     )
     with pytest.raises(InvalidServerConfig, match=r"auth\.nobody: no plugin provides authenticator 'nobody'"):
         check_plugin_options(config, make_plugin_manager(discover=False))
+
+
+def test_a_cache_that_nobody_registered_is_named_with_its_package(manager):
+    with pytest.raises(InvalidServerConfig, match=r"cache\.redis: .*tritonpy-cache-redis"):
+        check(manager, cache={"redis": {"host": "h"}})
+    with pytest.raises(InvalidServerConfig, match=r"cache\.own: .*response cache 'own'"):
+        check(manager, cache={"own": {}})

@@ -83,3 +83,13 @@ def test_the_help_says_of_each_flag_what_becomes_of_it():
     lines = parser.format_help().splitlines()
     for flag in FLAGS:
         assert any(line.strip().startswith(f"--{flag.name}") and f"[{flag.meaning()}]" in line for line in lines)
+
+
+def test_the_old_and_the_new_flag_of_the_cache_exclude_each_other():
+    flags = read_flags(FLAGS, {"response-cache-byte-size": ["4096"], "cache-config": ["local,size=4096"]})
+    with pytest.raises(
+        BadFlags, match="Error: Incompatible flags --response-cache-byte-size and --cache-config both provided"
+    ):
+        compose(None, flags, Origins())
+    old = read_flags(FLAGS, {"response-cache-byte-size": ["4096"]})
+    assert compose(None, old, Origins()).cache == {"local": {"size": 4096}}

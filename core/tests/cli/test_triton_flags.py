@@ -71,6 +71,9 @@ def test_the_key_that_a_flag_sets_exists(flag):
     if names[0] == "frontends":
         kind = options_of_frontend(names[1])
         names = names[2:]
+    if names[:1] == ["cache"]:
+        kind = make_plugin_manager().get("tritonpy_caches", names[1], "response cache").load().Options
+        names = names[2:]
     if names[:2] == ["trace", "modes"]:
         kind = make_plugin_manager().get("tritonpy_trace_sinks", names[2], "trace mode").load().Options
         names = names[3:]

@@ -75,6 +75,11 @@ def test_floats_of_32_bits_are_printed_as_short_as_they_are_written() -> None:
     assert json.dumps(direct["minimum_slot_utilization"]) == "0.3"
 
 
+def test_whole_numbers_are_printed_without_a_point() -> None:
+    direct = printed("sequence_batching { direct { minimum_slot_utilization: 1.0 } }")["sequence_batching"]["direct"]
+    assert json.dumps(direct["minimum_slot_utilization"]) == "1"
+
+
 def test_integers_of_64_bits_are_numbers_everywhere() -> None:
     state = printed("sequence_batching { state { initial_state { dims: 1 } } }")["sequence_batching"]["state"][0]
     assert state["initial_state"][0]["dims"] == [1]

@@ -58,3 +58,11 @@ def test_a_refused_name_leaves_nothing_behind(registry: CustomMetrics, name: str
         with pytest.raises(error):
             ModelMetrics(registry).family(name, "", COUNTER)
     assert registry.snapshot() == []
+
+
+def test_families_of_sources_come_last(registry: CustomMetrics) -> None:
+    theirs = FamilySnapshot("theirs", "", GAUGE, [MetricSnapshot({}, 5)])
+    registry.add_source(lambda: [theirs])
+    ModelMetrics(registry).family("ours", "", COUNTER).metric()
+    assert [family.name for family in registry.snapshot()] == ["ours", "theirs"]
+    assert registry.snapshot()[-1] is theirs

@@ -21,7 +21,7 @@ def test_shapes_are_the_configured_ones_after_the_batch_dimension(batch, leading
         name="m",
         versions=["1", "10"],
         platform="b",
-        inputs=[TensorMetadata("IN", "FP32", [*leading, 3, -1]), TensorMetadata("SHAPE", "INT32", [2])],
+        inputs=[TensorMetadata("IN", "FP32", [*leading, 3, -1]), TensorMetadata("SHAPE", "INT32", [*leading, 2])],
         outputs=[TensorMetadata("OUT", "BYTES", [*leading, 1])],
     )
 

@@ -255,6 +255,15 @@ def test_large_text_is_walked_when_asked():
     assert not checked.unchecked_strings
 
 
+def test_large_text_for_a_sequence_is_walked_at_once():
+    check = check_of(TEXT + " sequence_batching { }")
+    checked = large(2)
+    check.check(checked)
+    assert not checked.unchecked_strings
+    with pytest.raises(InvalidArgument, match="string elements"):
+        check.check(large(3))
+
+
 def test_large_text_that_does_not_fit_is_refused_when_walked():
     check, checked = check_of(TEXT), large(3)
     check.check(checked)

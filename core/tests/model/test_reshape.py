@@ -82,3 +82,27 @@ def test_mapping_there_and_back_gives_the_same_shape(sizes, data):
     there = reshaped(tuple(sizes), before, tuple(after))
     assert np.prod(there) == np.prod(sizes)
     assert reshaped(there, tuple(after), before) == tuple(sizes)
+
+
+def test_a_shape_tensor_has_no_batch_dimension_before_those_that_are_mapped():
+    tensor = '{ name: "x" data_type: TYPE_INT32 dims: [2, 1] is_shape_tensor: true reshape { shape: 2 } }'
+    (inner,) = Reshape.of_inputs(config(tensor=tensor)).apply([array(2, 1)])
+    assert inner.data.shape == (2,)
+    (outer,) = Reshape.of_outputs(config(tensor=tensor)).apply([inner])
+    assert outer.data.shape == (2, 1)
+
+
+def test_where_the_other_side_is_fixed_any_shape_of_as_many_elements_will_do():
+    fixed = config(tensor='{ name: "x" data_type: TYPE_INT32 dims: 2 reshape { shape: [2, 1] } }')
+    for inner in (array(3, 2, 1), array(3, 2), array(3, 1, 2, 1)):
+        (outer,) = Reshape.of_outputs(fixed).apply([inner])
+        assert outer.data.shape == (3, 2)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (3, 2, 2), (3,)])
+def test_another_number_of_elements_is_an_error(shape):
+    fixed = '{ name: "x" data_type: TYPE_%s dims: 2 reshape { shape: [2, 1] } }'
+    text = Tensor("x", "BYTES", shape, encode_strings("a" * int(np.prod(shape))))
+    for tensor, datatype in ((array(*shape), "INT32"), (text, "STRING")):
+        with pytest.raises(Internal, match=r"the configuration's reshape expects \[-1,2,1\]"):
+            Reshape.of_outputs(config(tensor=fixed % datatype)).apply([tensor])

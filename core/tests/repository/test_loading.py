@@ -42,7 +42,7 @@ class Loader:
 
 def load(files=("1/x", "2/x"), config=ALL, retries=0, **failures):
     loader, table = Loader({int(key[1:]): errors for key, errors in failures.items()}), ModelTable()
-    prepared = SimpleNamespace(name="m", config=config, listing=SimpleNamespace(files=files), opened=Opened())
+    prepared = SimpleNamespace(name="m", key="m", config=config, listing=SimpleNamespace(files=files), opened=Opened())
     loading = VersionLoading(table, loader, retries)
     return SimpleNamespace(loader=loader, table=table, run=lambda: loading.load(prepared))
 

@@ -223,7 +223,7 @@ class TestUnload:
     def test_an_unknown_model_is_no_error_and_leaves_no_trace(self, serve):
         with serve() as server:
             server.engine.unload_model("nobody")
-            assert server._repository._locks == {}
+            assert server._repository._models._locks == {}
             assert index(server) == []
 
     def test_what_is_in_flight_finishes_and_the_model_can_be_loaded_meanwhile(self, serve, model_repository, witness):

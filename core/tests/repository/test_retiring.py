@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tritonpy.repository import retiring
-from tritonpy.repository.retiring import Retiring
+from tritonpy.repository.retiring import Departure, Retiring
 from tritonpy.repository.table import ModelTable
 
 
@@ -16,7 +16,7 @@ class Model:
     def __init__(self, version=1, waiting=0, executing=0, error=None):
         self.name, self.version, self.open = "m", version, waiting + executing
         self.executing = executing
-        self.drained = threading.Event()
+        self.drained, self.members = threading.Event(), {}
         self.error = error
         self.release()
 
@@ -55,7 +55,7 @@ def retire(prepared):
 
     def start(*models):
         table.swap("m", {model.version: model for model in models})
-        under_test.retire("m", table.swap("m", {}), prepared)
+        under_test.retire(Departure("m", table.swap("m", {}), prepared))
         return under_test
 
     start.table, start.unloaded = table, unloaded
@@ -115,3 +115,28 @@ def test_what_fails_to_close_is_logged_and_the_rest_is_freed(retire, prepared, c
 
 def test_nothing_retires_nothing_is_waited_for():
     assert Retiring(ModelTable(), lambda model: None).wait(0)
+
+
+def test_a_member_closes_after_the_ensemble_that_stands_on_it_however_they_are_listed(prepared):
+    table, unloaded = ModelTable(), []
+    under_test = Retiring(table, unloaded.append)
+    member, ensemble = Model(), Model(executing=1)
+    ensemble.members = {("m", 1): member}
+    for name, model in (("m", member), ("e", ensemble)):
+        table.swap(name, {1: model})
+        table.swap(name, {})
+    under_test.retire(Departure("m", [member], prepared), Departure("e", [ensemble]))
+    assert (unloaded, prepared.released) == ([], [])
+    ensemble.drained.set()
+    assert under_test.wait(10)
+    assert sorted(unloaded, key=id) == sorted([member, ensemble], key=id)
+    assert prepared.released == [True]
+
+
+def test_models_whose_files_are_still_needed_leave_them_alone(prepared):
+    table = ModelTable()
+    table.swap("m", {1: Model()})
+    under_test = Retiring(table, lambda model: None)
+    under_test.retire(Departure("m", table.swap("m", {})))
+    assert under_test.wait(10)
+    assert (prepared.agents.told, prepared.released) == ([], [])

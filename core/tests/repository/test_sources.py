@@ -4,7 +4,7 @@ import pytest
 
 from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.errors import Unavailable
-from tritonpy.repository.sources import look_up, names, scan
+from tritonpy.repository.sources import Sources
 
 
 class Shelf(Repository):
@@ -20,33 +20,53 @@ def shelves(*urls):
     return [Shelf(None, RepositoryContext(url, None)) for url in urls]
 
 
+def sources(*urls, namespaced=False):
+    return Sources(shelves(*urls), namespaced)
+
+
 def test_models_of_all_repositories_are_found_with_the_one_that_has_them():
     first, second = shelves("a b", "c")
-    found = scan([first, second])
+    found = Sources([first, second]).scan()
     assert found.names == ["a", "b", "c"]
     assert {name: model.repository for name, model in found.models.items()} == {"a": first, "b": first, "c": second}
 
 
 def test_a_name_in_two_repositories_cannot_be_loaded():
-    found = scan(shelves("a b", "b c", "b"))
+    found = sources("a b", "b c", "b").scan()
     assert sorted(found.models) == ["a", "c"]
     assert found.duplicates == {"b"}
     assert found.names == ["a", "b", "c"]
 
 
+def test_each_repository_is_a_namespace_where_there_are_namespaces():
+    found = sources("a b", "b c", namespaced=True).scan()
+    assert found.names == ["a b::a", "a b::b", "b c::b", "b c::c"]
+    assert not found.duplicates
+    assert [(model.namespace, model.listing.name) for model in found.models.values()] == [
+        ("a b", "a"), ("a b", "b"), ("b c", "b"), ("b c", "c")
+    ]  # fmt: skip
+    assert found.called("b") == ["a b::b", "b c::b"]
+    assert found.called("nobody") == ["nobody"]
+
+
 @pytest.mark.parametrize("name", ["a", "b", "c", "nobody"])
 def test_one_model_is_looked_up_as_the_scan_finds_it(name):
-    repositories = shelves("a b", "b c")
-    one, all_of_them = look_up(repositories, name), scan(repositories)
+    both = sources("a b", "b c")
+    one, all_of_them = both.look_up(name), both.scan()
     assert one.models.get(name) == all_of_them.models.get(name)
     assert (name in one.duplicates) == (name in all_of_them.duplicates)
 
 
-def test_names_are_counted():
-    assert names(shelves("a b", "b")) == {"a": 1, "b": 2}
+def test_several_models_are_looked_up_at_once():
+    assert sources("a b", "c", "d").look_up("a", "c", "nobody").names == ["a", "c"]
 
 
-@pytest.mark.parametrize("call", [scan, names, lambda repositories: look_up(repositories, "a")])
+def test_names_are_counted_in_their_namespaces():
+    assert sources("a b", "b").names() == {("", "a"): 1, ("", "b"): 2}
+    assert sources("a b", "b", namespaced=True).names() == {("a b", "a"): 1, ("a b", "b"): 1, ("b", "b"): 1}
+
+
+@pytest.mark.parametrize("call", [Sources.scan, Sources.names, lambda found: found.look_up("a")])
 def test_a_repository_that_cannot_be_read_is_an_error(call):
     with pytest.raises(Unavailable, match="burnt down"):
-        call(shelves("a", "burnt"))
+        call(sources("a", "burnt"))

@@ -112,3 +112,24 @@ def test_everything_is_listed_by_name_and_version(table):
         table.swap(name, {10: Model(name, 10), 9: Model(name, 9)})
     assert [(model.name, model.version) for model in table.all_ready()] == [("a", 9), ("a", 10), ("b", 9), ("b", 10)]
     assert [(name, version) for name, version, _ in table.records()] == [("a", 9), ("a", 10), ("b", 9), ("b", 10)]
+
+
+def test_what_was_explained_is_taken_back():
+    table = ModelTable()
+    table.explain("m", "broken")
+    table.retract("m")
+    assert table.index("m") == [ModelIndex("m")]
+    table.retract("nobody")
+
+
+def test_a_version_says_more_than_what_is_taken_back():
+    table = ModelTable()
+    table.set_state("m", 1, State.UNAVAILABLE, "broken")
+    table.retract("m")
+    assert [line.reason for line in table.index("m")] == ["broken"]
+
+
+def test_index_lines_have_the_name_that_clients_know():
+    table = ModelTable()
+    table.set_state("here::m", 1, State.LOADING)
+    assert table.index("here::m", "m") == [ModelIndex("m", "1", "LOADING")]

@@ -149,5 +149,11 @@ def _model(name: str, count: int) -> ModelConfig:
 
 @cache
 def _ensemble(name: str, models: tuple[str, ...]) -> ModelConfig:
-    steps = " ".join(f'step {{ model_name: "{model}" model_version: -1 }}' for model in models)
-    return normalize(model_config(f'name: "{name}" platform: "ensemble" ensemble_scheduling {{ {steps} }}'))
+    tensors = [f"t{number}" for number in range(len(models))]
+    steps = " ".join(
+        f'step {{ model_name: "{model}" model_version: -1 input_map {{ key: "X" value: "{read}" }} '
+        f'output_map {{ key: "Y" value: "{made}" }} }}'
+        for model, read, made in zip(models, tensors, [*tensors[1:], "Y"], strict=True)
+    )
+    head = f'name: "{name}" platform: "ensemble" output {{ name: "Y" }} output {{ name: "t1" }}'
+    return normalize(model_config(f"{head} ensemble_scheduling {{ {steps} }}"))

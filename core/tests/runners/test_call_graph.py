@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.tests.runners.call_world import Plan, World
 from tritonpy.errors import Unavailable
-from tritonpy.types import Batch, InferRequest
+from tritonpy.types import Batch, InferRequest, OutputSpec
 
 
 def started(world, model, calls=()):
@@ -40,6 +40,14 @@ def test_a_second_instance_may_answer_the_first_but_not_both_each_other():
         world.call(second, Plan("a"))
     world.settle()
     assert world.unanswered() == []
+
+
+def test_an_instance_that_is_to_go_is_none_of_those_that_the_configuration_counts():
+    world = World({"a": 2})
+    going, staying = started(world, "a"), started(world, "a")
+    world.call(going, Plan("a"))
+    going.batch.instance.leaving = True
+    world.call(staying, Plan("a"))  # there is a third one, which took its place
 
 
 def test_a_circle_of_one_request_is_refused_where_it_closes():
@@ -121,6 +129,16 @@ def test_an_ensemble_does_not_wait_for_the_models_of_the_steps_that_are_behind_i
     with pytest.raises(Unavailable, match="'d_0_0' waits for model 'a', instance 'a_0_0' waits for model 'e'"):
         world.call(d, Plan("a"))
     world.call(started(world, "b"), Plan("a"))
+
+
+def test_an_ensemble_does_not_stand_for_steps_that_lead_to_outputs_nobody_asked_for():
+    world = World({"a": 1, "b": 1}, {"e": ["b", "a"]})
+    a = started(world, "a")
+    half = InferRequest("e", {}, None, outputs={"t1": OutputSpec("t1")}, parent=a.request)
+    world.graph.admit(half, a.batch)
+    whole = InferRequest("e", {}, None, outputs={"Y": OutputSpec("Y")}, parent=a.request)
+    with pytest.raises(Unavailable, match="instance 'a_0_0' waits for model 'e'"):
+        world.graph.admit(whole, a.batch)
 
 
 def test_an_ensemble_without_end_is_no_trouble():

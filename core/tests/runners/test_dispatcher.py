@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from tritonpy.api.backend import InstanceContext
-from tritonpy.api.scheduler import UNBOUNDED, Scheduler
+from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.clock import now_ns
 from tritonpy.direct import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
@@ -16,6 +16,7 @@ from tritonpy.runners.timer import Timer
 from tritonpy.types import Batch, InferRequest
 
 PATIENCE_S = 10
+CONTEXT = SchedulerContext("m", 1, None, None, None, None)
 
 
 class Instances:
@@ -77,7 +78,7 @@ def request() -> InferRequest:
 @pytest.mark.parametrize("instances", [1, 3])
 def test_no_wake_up_is_lost_between_many_producers_and_instances(instances: int) -> None:
     rounds, producers = 150, 3
-    with dispatching(DirectScheduler(None), instances) as (dispatcher, crew):
+    with dispatching(DirectScheduler(CONTEXT), instances) as (dispatcher, crew):
         start, taken = threading.Barrier(producers + 1), threading.Barrier(producers + 1)
 
         def produce() -> None:
@@ -114,7 +115,7 @@ class At(DirectScheduler):
 
 
 def test_an_instance_looks_again_at_the_time_the_scheduler_named() -> None:
-    scheduler = At(None)
+    scheduler = At(CONTEXT)
     scheduler.due_ns = now_ns() + 20_000_000
     with dispatching(scheduler, 2) as (dispatcher, crew):
         enqueue(dispatcher, request())
@@ -123,7 +124,7 @@ def test_an_instance_looks_again_at_the_time_the_scheduler_named() -> None:
 
 
 def test_the_instance_that_is_meant_is_woken_whoever_sleeps_first() -> None:
-    scheduler = At(None)
+    scheduler = At(CONTEXT)
     with dispatching(scheduler, 3) as (dispatcher, crew):
         for count, instance in enumerate((2, 0, 1, 2, 1), start=1):
             scheduler.instance = instance
@@ -132,7 +133,7 @@ def test_the_instance_that_is_meant_is_woken_whoever_sleeps_first() -> None:
 
 
 def test_wake_makes_the_scheduler_be_asked_again() -> None:
-    scheduler = At(None)
+    scheduler = At(CONTEXT)
     scheduler.instance = 7
     with dispatching(scheduler, 1) as (dispatcher, crew):
         enqueue(dispatcher, request())
@@ -142,7 +143,7 @@ def test_wake_makes_the_scheduler_be_asked_again() -> None:
 
 
 def test_a_bound_holds_requests_back_until_one_leaves() -> None:
-    with dispatching(DirectScheduler(None), 1, max_open=2) as (dispatcher, crew):
+    with dispatching(DirectScheduler(CONTEXT), 1, max_open=2) as (dispatcher, crew):
         dispatcher.bound()
         for _ in range(3):
             enqueue(dispatcher, request())
@@ -158,7 +159,7 @@ class Expiring(DirectScheduler):
     """Asks to be called again every millisecond, and drops everything once it may."""
 
     def __init__(self, dropped: Callable[[InferRequest], None]) -> None:
-        super().__init__(None)
+        super().__init__(CONTEXT)
         self._dropped = dropped
         self.may = False
 
@@ -200,7 +201,7 @@ class Nowhere(Scheduler):
     uses_instances = False
 
     def __init__(self, held: Callable[[], bool]) -> None:
-        super().__init__(None)
+        super().__init__(CONTEXT)
         self._held = held
         self.seen: list[tuple[str, bool]] = []
 
@@ -222,13 +223,13 @@ def test_a_scheduler_without_instances_is_called_without_the_lock() -> None:
 
 
 def test_closing_sends_every_sleeping_instance_home() -> None:
-    with dispatching(DirectScheduler(None), 4):
+    with dispatching(DirectScheduler(CONTEXT), 4):
         pass
 
 
 def test_a_taken_request_knows_its_batch() -> None:
     batches: Sequence[Batch | None]
-    with dispatching(DirectScheduler(None), 1) as (dispatcher, crew):
+    with dispatching(DirectScheduler(CONTEXT), 1) as (dispatcher, crew):
         each = request()
         enqueue(dispatcher, each)
         crew.wait_for(1)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tritonpy.api.backend import InstanceContext
+from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.clock import now_ns
 from tritonpy.direct import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
@@ -37,7 +38,7 @@ class At(DirectScheduler):
     """Has a batch from a time on, or says nothing of it, or raises."""
 
     def __init__(self) -> None:
-        super().__init__(None)  # type: ignore[arg-type]
+        super().__init__(SchedulerContext("m", 1, None, None, None, None))  # type: ignore[arg-type]
         self.due_ns = 0
         self.silent = False
         self.error: Exception | None = None

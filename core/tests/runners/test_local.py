@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from functools import partial
@@ -179,3 +180,69 @@ def test_instances_are_alive_until_they_are_stopped(model_repository: ModelRepos
         assert runner.is_ready()
     assert not runner.alive()
     assert not runner.is_ready()
+
+
+NEEDS_R = 'rate_limiter {{ resources {{ name: "R" count: 1 }} priority: {} }}'
+
+
+def limited(priority: int, instances: int = 1) -> str:
+    config = config_of("toy", instances=instances)
+    return config.replace("kind: KIND_CPU", f"kind: KIND_CPU {NEEDS_R.format(priority)}")
+
+
+def test_threads_take_turns_by_priority_and_never_overlap(model_repository: ModelRepository) -> None:
+    order: list[str] = []
+    inside = threading.Lock()
+    begin = threading.Event()
+
+    class Noting(Doubler):
+        def execute(self, batch: Batch) -> None:
+            assert begin.wait(10)
+            assert inside.acquire(blocking=False), "two execute at once"
+            order.append(self.model.name)
+            super().execute(batch)
+            inside.release()
+
+    model_repository.add("often", limited(1))
+    model_repository.add("seldom", limited(2))
+    witness = Witness()
+    limits = {"mode": "execution_count", "resources": {"R": 1}}
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Noting})), rate_limit=limits) as server:
+        requests = [ask(server.engine, witness, name, [1]) for name in ("often", "seldom") for _ in range(40)]
+        begin.set()
+        assert all(answer.error is None for (answer,) in witness.wait(*requests))
+    last = max(number for number, name in enumerate(order) if name == "often")
+    assert abs(order[: last + 1].count("seldom") - 20) <= 2
+
+
+def test_an_instance_that_waits_for_its_turn_leaves_the_request_to_one_that_need_not(
+    model_repository: ModelRepository,
+) -> None:
+    config = config_of("toy").replace("kind: KIND_CPU", f"kind: KIND_CPU {NEEDS_R.format(1)}")
+    model_repository.add("m", config + "instance_group { count: 1 kind: KIND_CPU }")
+
+    class Choosy(ResourceLimiter):
+        def register(self, instance: str, device: int, group: Any) -> bool:
+            super().register(instance, device, group)
+            return bool(group.rate_limiter.resources)
+
+    limiter, witness = Choosy({"R": 0}), Witness()
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), limiter=limiter) as server:
+        for number in range(6):
+            witness.wait(ask(server.engine, witness, "m", [number]))
+
+
+def test_a_thread_of_a_policy_runs_on_its_cores(model_repository: ModelRepository) -> None:
+    found: list[tuple[set[int], tuple[int, ...]]] = []
+    core = min(os.sched_getaffinity(0))
+
+    class Located(Doubler):
+        def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+            super().__init__(model, instance)
+            found.append((os.sched_getaffinity(0), instance.cores))
+
+    model_repository.add("m", config_of("toy"))
+    policies = {"cpu": {"cpu_cores": str(core)}}
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Located})), host_policies=policies):
+        assert found == [({core}, (core,))]
+    assert core in os.sched_getaffinity(0)

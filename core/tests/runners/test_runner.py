@@ -1,17 +1,27 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+
 import pytest
 
 from tritonpy.runners.local import LocalRunner
-from tritonpy.runners.runner import Runner
+from tritonpy.runners.runner import Newcomer, Runner
 from tritonpy.types import InferRequest
 
 
 class Least(Runner):
     """No more than a runner must have."""
 
-    def start(self, instances: object) -> None: ...
+    def add(self, newcomers: Sequence[Newcomer]) -> None: ...
+
+    def serve(self, indexes: Collection[int]) -> None: ...
+
+    def remove(self, indexes: Collection[int]) -> list[Future[None]]:
+        return []
+
     def stop(self) -> None: ...
+
     def alive(self) -> bool:
         return True
 
@@ -24,10 +34,10 @@ def test_a_runner_need_not_care_about_cancellations() -> None:
 
 
 def test_what_a_runner_must_have() -> None:
-    assert Runner.__abstractmethods__ == {"start", "stop", "alive", "is_ready"}
+    assert Runner.__abstractmethods__ == {"add", "serve", "remove", "stop", "alive", "is_ready"}
     assert issubclass(LocalRunner, Runner)
 
 
-@pytest.mark.parametrize("name", ["start", "stop", "alive", "is_ready", "cancelled"])
+@pytest.mark.parametrize("name", ["add", "serve", "remove", "stop", "alive", "is_ready", "cancelled"])
 def test_every_method_is_documented(name: str) -> None:
     assert getattr(Runner, name).__doc__

@@ -49,3 +49,11 @@ def test_everything_may_be_counted_at_once() -> None:
     assert [share.gpu for share in every.shares("m", 1)] == [None, 0]
     assert every.first_response() is not None
     assert every.summaries()["queue"].quantiles == [(0.5, None)]
+
+
+def test_a_cache_is_measured_where_summaries_are() -> None:
+    plain, summarized = statistics(), statistics(latencies=LatencySettings(summaries=True))
+    for each in (plain, summarized):
+        each.use_cache()
+    assert plain.summaries() == {}
+    assert {"cache_hit", "cache_miss"} < set(summarized.summaries())

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tritonpy.api.engine import Duration
 from tritonpy.errors import FailureReason
 from tritonpy.statistics import Counters, Succeeded
-from tritonpy.types import Batch, InferRequest
+from tritonpy.types import Batch, InferRequest, Work
 
 
 def batch_of(rows: int, start: int, input_end: int = 0, infer_end: int = 0) -> Batch:
@@ -84,12 +84,21 @@ def test_a_cache_hit_is_a_success_without_computation() -> None:
     assert statistics.inference_count == 2
 
 
-def test_a_cache_miss_adds_its_insertion_to_the_request_that_succeeded() -> None:
+def test_a_cache_miss_is_part_of_the_request_that_succeeded() -> None:
     counters = Counters()
     counters.succeeded(Succeeded(None, 30, count=1, rows=1, total_ns=40))
-    counters.cache_missed(lookup_and_insertion_ns=15, insertion_ns=6)
+    counters.cache_missed(15)
     times = counters.snapshot("m", 1, {}).inference_stats
-    assert (times.success, times.cache_miss, times.cache_hit) == (Duration(1, 46), Duration(1, 15), Duration(0, 0))
+    assert (times.success, times.cache_miss, times.cache_hit) == (Duration(1, 40), Duration(1, 15), Duration(0, 0))
+
+
+def test_an_insertion_after_the_answer_counts_for_the_cache_alone() -> None:
+    counters = Counters()
+    counters.succeeded(Succeeded(None, 30, count=1, rows=1, total_ns=40))
+    counters.cache_missed(9)
+    counters.cache_inserted(6)
+    times = counters.snapshot("m", 1, {}).inference_stats
+    assert (times.success, times.cache_miss) == (Duration(1, 40), Duration(1, 15))
 
 
 def test_without_a_cache_its_counts_stay_at_nothing() -> None:
@@ -97,3 +106,24 @@ def test_without_a_cache_its_counts_stay_at_nothing() -> None:
     counters.succeeded(Succeeded(None, 30, count=1, rows=1, total_ns=40))
     times = counters.snapshot("m", 1, {}).inference_stats
     assert (times.cache_hit, times.cache_miss) == (Duration(0, 0), Duration(0, 0))
+
+
+def test_what_a_request_of_a_batch_cost_is_noted() -> None:
+    work, counters = Work(), Counters()
+    counters.worked(work, batch_of(1, 100, 110, 130), 1, 160)
+    assert (work.input_ns, work.infer_ns, work.output_ns) == (10, 20, 30)
+    assert counters.executions == 0
+
+
+def test_a_request_that_other_models_computed_is_an_execution_of_its_own() -> None:
+    counters = Counters()
+    for rows in (2, 2, 1):
+        counters.worked(Work(5, 1, 20, 300), None, rows, 999)
+    statistics = counters.snapshot("e", 1, {})
+    assert statistics.execution_count == 3
+    assert statistics.last_inference > 0
+    assert [(each.batch_size, each.compute_infer) for each in statistics.batch_stats] == [
+        (1, Duration(1, 20)),
+        (2, Duration(2, 40)),
+    ]
+    assert statistics.inference_stats.compute_output.ns == 900

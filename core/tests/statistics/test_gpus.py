@@ -3,10 +3,12 @@ from __future__ import annotations
 from google.protobuf import text_format
 
 from tritonpy.api.backend import InstanceContext
+from tritonpy.api.engine import Duration
 from tritonpy.errors import Internal, QueueTimeout
 from tritonpy.runners.slot import Slot
 from tritonpy.statistics.gpus import GpuCounters, gpus_of
 from tritonpy.types import Batch, InferRequest, InferResponse
+from tritonpy.types.cache_look import CacheLook
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 GROUPS = "instance_group [{ kind: KIND_GPU gpus: [1, 0] }, { kind: KIND_GPU gpus: [1] }, { kind: KIND_CPU count: 2 }]"
@@ -62,3 +64,14 @@ def test_a_request_counts_when_it_ends() -> None:
     assert shares(counters)[0] == (1, 0, 0, 0)
     counters.answered(request, InferResponse((), empty=True), 0, 60)
     assert shares(counters)[0] == (1, 1, 1, 0)
+
+
+def test_hits_and_misses_of_the_cache_belong_to_no_gpu() -> None:
+    counters = GpuCounters([0])
+    hit, miss = InferRequest("m", {}, None), executed(counters, "GPU", 0)
+    hit.cache, miss.cache = CacheLook(0, hit=True, lookup_ns=5), CacheLook(0, lookup_ns=3, insertion_ns=4)
+    for request in (hit, miss):
+        counters.answered(request, InferResponse(()), 0, 50)
+    none, gpu = (share.statistics.inference_stats for share in counters.snapshot("m", 1))
+    assert (none.success.count, none.cache_hit, none.cache_miss) == (1, Duration(1, 5), Duration(1, 7))
+    assert (gpu.success.count, gpu.cache_hit, gpu.cache_miss) == (1, Duration(), Duration())

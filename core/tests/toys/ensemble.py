@@ -6,6 +6,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
+from tritonpy.config.qualified import called_model
 from tritonpy.errors import Cancelled, TritonError
 from tritonpy.types import CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_protos.model_config_pb2 import ModelEnsembling
@@ -78,7 +79,14 @@ class _Flow:
         parent = self._request
         inputs = {name: _renamed(self._pool[tensor], name) for name, tensor in step.input_map.items()}
         return InferRequest(
-            step.model_name, inputs, self._sink, id=parent.id, parent=parent, deadline_ns=parent.deadline_ns, tag=step
+            called_model(step),
+            inputs,
+            self._sink,
+            step.model_version,
+            id=parent.id,
+            parent=parent,
+            deadline_ns=parent.deadline_ns,
+            tag=step,
         )
 
     def _answered(self, child: InferRequest, response: InferResponse) -> None:

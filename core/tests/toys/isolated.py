@@ -46,13 +46,15 @@ def isolating(repository: ModelRepository, plugin: ToyPlugin, **settings: Any) -
 class Introvert(Backend):
     """IN says what is asked of the process: OUT is its answer."""
 
-    PID, STDIN, SESSION, INHERITED = range(4)
+    PID, STDIN, SESSION, INHERITED, CORES, KNOWN_CORES = range(6)
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         answers = {
             self.PID: os.getpid,
             self.STDIN: lambda: len(sys.stdin.read()),
             self.SESSION: lambda: os.getsid(0),
+            self.CORES: lambda: len(os.sched_getaffinity(0)),
+            self.KNOWN_CORES: lambda: len(self.instance.cores),
             # Beside the standard streams, its socket and the lifeline there is only the folder that is listed.
             self.INHERITED: lambda: sum(
                 os.get_inheritable(int(each))

@@ -23,8 +23,9 @@ class ResourceLimiter(RateLimiter):
         with self._changed:
             assert self._changed.wait_for(lambda: len(self._queue) == count, 10), f"{len(self._queue)} instances wait"
 
-    def register(self, instance: str, device: int, group: ModelInstanceGroup) -> None:
+    def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
         self.needs[instance] = {resource.name: resource.count for resource in group.rate_limiter.resources}
+        return True
 
     def unregister(self, instance: str) -> None:
         with self._changed:

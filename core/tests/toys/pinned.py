@@ -85,7 +85,7 @@ class PinnedScheduler(Scheduler):
         assert batch.slots is not None
         slot.running = False
         if "SUM_OUT" in batch.new_states:
-            slot.state = int(batch.new_states["SUM_OUT"][list(batch.slots).index(request), 0])
+            slot.state = int(batch.new_states["SUM_OUT"].numpy()[list(batch.slots).index(request), 0])
         if request.sequence.end:
             del self._places[request.sequence.id]
             slot.sequence, slot.state = None, 0

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from tritonpy.api.engine import Engine
-from tritonpy.errors import Cancelled, InvalidArgument
+from tritonpy.errors import Cancelled
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
 from tritonpy.types import CallbackSink, InferRequest, InferResponse
@@ -23,8 +23,8 @@ ENSEMBLE = """
     input { name: "IN" data_type: TYPE_INT32 dims: 1 }
     output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
     ensemble_scheduling {
-      step { model_name: "MEMBER" input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "half" } }
-      step { model_name: "MEMBER" input_map { key: "IN" value: "half" } output_map { key: "OUT" value: "OUT" } }
+      step { model_name: "MEMBER" model_version: -1 input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "half" } }
+      step { model_name: "MEMBER" model_version: -1 input_map { key: "IN" value: "half" } output_map { key: "OUT" value: "OUT" } }
     }
 """
 IN_ORDER = "dynamic_batching { preserve_ordering: true }"
@@ -57,16 +57,6 @@ def test_a_failing_step_fails_the_ensemble_with_its_text(model_repository: Model
     with ensembles(model_repository) as engine:
         request = ask(engine, witness, "first", [[13]])
         with pytest.raises(Exception, match="thirteen cannot be doubled"):
-            numbers(*witness.wait(request))
-    witness.check(request)
-
-
-def test_a_missing_member_fails_the_request_and_not_the_server(model_repository: ModelRepository) -> None:
-    witness = Witness()
-    model_repository.add("lonely", ENSEMBLE.replace("MEMBER", "nobody"))
-    with ensembles(model_repository) as engine:
-        request = ask(engine, witness, "lonely", [[1]])
-        with pytest.raises(InvalidArgument, match="Request for unknown model: 'nobody' is not found"):
             numbers(*witness.wait(request))
     witness.check(request)
 

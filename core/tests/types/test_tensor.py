@@ -90,3 +90,23 @@ def test_other_devices_are_read_through_dlpack() -> None:
     tensor = Tensor("x", "FP32", (3,), OnDevice(), device=(2, 0))
     assert tensor.nbytes == 12
     assert tensor.numpy().tolist() == [0, 1, 2]
+
+
+def test_a_view_has_another_name_and_shape_and_the_same_data() -> None:
+    tensor = Tensor.from_numpy("x", np.arange(6, dtype=np.int32).reshape(1, 6))
+    view = tensor.view("y", (2, 3))
+    assert (view.name, view.shape, view.data.shape) == ("y", (2, 3), (2, 3))
+    assert np.shares_memory(view.data, tensor.data)
+    assert tensor.view("y", tensor.shape).data is tensor.data
+    with pytest.raises(ValueError, match="reshape"):
+        tensor.view("y", (4,))
+
+
+def test_a_view_of_text_or_of_another_device_keeps_its_data_as_it_is() -> None:
+    text = Tensor("x", "BYTES", (2,), encode_strings([b"a", b"bc"]))
+    text.offsets()
+    view = text.view("y", (2, 1))
+    assert view.data is text.data
+    assert view.offsets() is text.offsets()
+    device = object()
+    assert Tensor("x", "FP32", (2,), device, (2, 0)).view("y", (1, 2)).data is device

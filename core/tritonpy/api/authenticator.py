@@ -22,10 +22,14 @@ class Verb(enum.Enum):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who calls; `name` appears in logs and must be no secret, `rights` are the authenticator's own."""
+    """Who calls; `name` appears in logs and must be no secret, `rights` are the authenticator's own.
+
+    `account` is whom the caller's requests count for, where that is not `name`: several keys may be of one account.
+    """
 
     name: str
     rights: object = None
+    account: str = ""
 
 
 class Authenticator(ABC):

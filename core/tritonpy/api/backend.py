@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy.typing as npt
 
 from tritonpy.api.options import NoOptions, Options
+from tritonpy.config.qualified import qualified
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.gather import gather, scatter
 from tritonpy.types import Batch
@@ -19,6 +20,7 @@ from tritonpy.types import Batch
 if TYPE_CHECKING:
     from tritonpy.api.engine import Engine
     from tritonpy.api.worker import Launcher
+    from tritonpy.layout import BatchLayout
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Array = npt.NDArray[Any]
@@ -33,6 +35,8 @@ class ModelContext:
     `options` are the backend's own from `server.yaml`; `shared` is what `load` returned (or what
     `auto_complete` left there); `metrics` makes metrics of the model's own, which end with it (those that `auto_complete`
     made, with that call). `backend_directory` is the folder of a Python-based backend, where the model is one of its models, None otherwise.
+    `layout` tells `gather` and `scatter` of tensors that are not simply rows; None where there are none. `namespace` is the model's repository, where
+    several may hold models of the same name.
     """
 
     name: str
@@ -49,6 +53,13 @@ class ModelContext:
     default_max_batch_size: int = 4
     metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
     backend_directory: Path | None = None
+    layout: BatchLayout | None = None
+    namespace: str = ""
+
+    @property
+    def qualified_name(self) -> str:
+        """The name that no other model of the server has."""
+        return qualified(self.namespace, self.name)
 
 
 @dataclass(slots=True)
@@ -57,7 +68,9 @@ class InstanceContext:
 
     `max_open` bounds the requests that the instance may hold unanswered (None: no bound); set it in the backend's
     `__init__`. `take_more(n)` returns up to n further requests as a batch, or None when nothing waits: for backends that
-    admit requests continuously, between their steps.
+    admit requests continuously, between their steps. A `passive` one is loaded, and given no request. `secondary_devices` are (kind, id), as
+    the instance group lists them. `host_policy` names the policy of the host that the instance follows, `cores` are the processor cores that its
+    thread, or process, is bound to by that (empty: none in particular).
     """
 
     name: str
@@ -65,6 +78,10 @@ class InstanceContext:
     device_id: int
     index: int
     profiles: tuple[str, ...] = ()
+    passive: bool = False
+    secondary_devices: tuple[tuple[str, int], ...] = ()
+    host_policy: str = ""
+    cores: tuple[int, ...] = ()
     max_open: int | None = None
     take_more: Callable[[int], Batch | None] = field(default=lambda _n: None)
 

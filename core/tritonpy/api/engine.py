@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
+from tritonpy.config.qualified import qualified
 from tritonpy.custom_metrics.snapshot import FamilySnapshot, HistogramSnapshot
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
@@ -91,8 +92,11 @@ class MemoryUsage(msgspec.Struct):
     byte_size: int
 
 
-class ModelStatistics(msgspec.Struct):
-    """Everything counted for one model version; the fields up to `memory_usage` are those of the protocol."""
+class ModelStatistics(msgspec.Struct, omit_defaults=True):
+    """Everything counted for one model version; the fields up to `memory_usage` are those of the protocol.
+
+    `namespace` is the repository of the model, where several may hold models of the same name.
+    """
 
     name: str
     version: str
@@ -103,6 +107,12 @@ class ModelStatistics(msgspec.Struct):
     response_stats: dict[str, ResponseStatistics]
     batch_stats: list[BatchStatistics]
     memory_usage: list[MemoryUsage]
+    namespace: str = ""
+
+    @property
+    def qualified_name(self) -> str:
+        """The name that no other model of the server has."""
+        return qualified(self.namespace, self.name)
 
 
 class SummarySnapshot(msgspec.Struct, frozen=True):
@@ -124,8 +134,9 @@ class GpuShare(msgspec.Struct):
 class ModelGauges(msgspec.Struct):
     """What the metrics need beside the statistics: failures by reason, requests waiting, seconds to load, metric tags.
 
-    `first_response` is in ms; `summaries` are in µs, by part of a request's time: request, queue, compute_input, compute_infer, compute_output.
-    Both are there where the server was told to measure them. `shares` part the statistics of a model with instances on GPUs.
+    `first_response` is in ms; `summaries` are in µs, by part of a request's time: request, queue, compute_input, compute_infer, compute_output,
+    and with a response cache cache_hit and cache_miss. Both are there where the server was told to measure them. `shares` part the statistics of a
+    model with instances on GPUs; `cached`: the model uses the server's response cache.
     """
 
     failures: dict[str, int]
@@ -136,6 +147,7 @@ class ModelGauges(msgspec.Struct):
     first_response: HistogramSnapshot | None = None
     summaries: dict[str, SummarySnapshot] = {}
     shares: list[GpuShare] = []
+    cached: bool = False
 
 
 class ModelIndex(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -197,7 +209,7 @@ class Engine(ABC):
 
     @abstractmethod
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
-        """Return by (model, version) what only the metrics show."""
+        """Return by (qualified name of the model, version) what only the metrics show."""
 
     @abstractmethod
     def custom_metrics(self) -> Sequence[FamilySnapshot]:

@@ -16,11 +16,16 @@ class RateLimiter(ABC):
     `instance` is a text that stands for one instance of one load of a version: no two have the same at one time.
     """
 
-    def register(self, instance: str, device: int, group: ModelInstanceGroup) -> None:
-        """Take note of an instance and what it needs; raise InvalidArgument where that can never be met."""
+    def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
+        """Take note of an instance and what it needs; return whether it has to ask at all: if not, nothing but `unregister` is called for it.
+
+        Called before the instance is made, also for one that joins a model that serves. Raises InvalidArgument where what it needs can
+        never be met; it is then not registered.
+        """
+        return True
 
     def unregister(self, instance: str) -> None:
-        """Forget an instance, and what it waits for."""
+        """Forget an instance, what it waits for, and what it holds: that is free again."""
 
     @abstractmethod
     def acquire(self, instance: str, granted: Callable[[], object]) -> bool:
@@ -30,12 +35,24 @@ class RateLimiter(ABC):
         `unregister` want; it is quick. An instance that waits does not ask again.
         """
 
+    def again(self, instance: str, granted: Callable[[], object]) -> bool:
+        """Give back a grant and ask for the next one, in one step; answers as `acquire` does (optional).
+
+        For an instance that has more to do: it stands in line with those that wait before anybody gets what it gives back.
+        """
+        self.release(instance)
+        return self.acquire(instance, granted)
+
     def release(self, instance: str) -> None:
-        """Give back what `acquire` or the later grant gave."""
+        """Give back what `acquire`, `again` or the later grant gave; nothing happens where `instance` was forgotten meanwhile."""
 
 
 class NoRateLimiter(RateLimiter):
     """Lets everybody run at once: Triton's `--rate-limit=off`."""
+
+    def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
+        """Say that nobody has to ask."""
+        return False
 
     def acquire(self, instance: str, granted: Callable[[], object]) -> bool:
         """Say yes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy.errors import Internal
@@ -13,6 +14,7 @@ from tritonpy.types import Batch, InferRequest, InferResponse
 if TYPE_CHECKING:
     from tritonpy.api.batch_policy import BatchPolicy
     from tritonpy.api.engine import Engine
+    from tritonpy.api.sharing import Line
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 UNBOUNDED = 1 << 62
@@ -20,7 +22,9 @@ UNBOUNDED = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class SchedulerContext:
-    """What a scheduler knows of its model.
+    """What a scheduler knows of its model; `directory` is the model's folder.
+
+    `line()` returns an empty line for requests that may run in any order, each priority level's own; None: first in, first out.
 
     `policy(name)` returns a new batch policy that a plugin registered under that name. `wake()` makes the runner ask
     `ready` again; call it when something other than `enqueue` or `released` made a batch ready, without the model's lock.
@@ -32,6 +36,8 @@ class SchedulerContext:
     engine: Engine
     policy: Callable[[str], BatchPolicy]
     wake: Callable[[], None]
+    directory: Path = Path()
+    line: Callable[[], Line] | None = None
 
 
 class Scheduler(ABC):
@@ -48,7 +54,7 @@ class Scheduler(ABC):
 
     uses_instances: ClassVar[bool] = True
     # True where a batch that waits cannot grow: a worker process may then hold the next ones while it executes.
-    prefetch: ClassVar[bool] = False
+    prefetch: bool = False
 
     def __init__(self, context: SchedulerContext) -> None:
         self.context = context
@@ -85,7 +91,32 @@ class Scheduler(ABC):
             request.respond(InferResponse.failed(request, Internal(text)))
 
     def instances_changed(self, instances: Sequence[int]) -> None:
-        """Take note of which instances exist; called before the first request and after an in-place update."""
+        """Take note of which instances exist; called before the first request and after each in-place update.
+
+        An instance that is not named any more gets nothing but what is bound to it already, such as the rest of its live sequences.
+        The number of an instance is never given to another one.
+        """
+
+    def holds(self, instance: int) -> bool:
+        """Say whether anything is still bound to `instance`, which `instances_changed` names no more (optional).
+
+        While it is, the instance lives on: it is asked `ready` and `take` as before. Asked again whenever a request left an instance,
+        something expired, or `wake` was called.
+        """
+        return False
+
+    def lost(self, instance: int) -> None:
+        """Take note that the process of `instance` ended and another one takes its place: what it remembered is gone (optional).
+
+        Asked before the requests that it had are answered with an error. What cannot run without that memory is refused here.
+        """
+
+    def is_live(self) -> bool:
+        """Say whether sequences live to which requests that are still to come belong (optional).
+
+        A server that exits stops such a scheduler first, and then waits for its sequences before it refuses their requests.
+        """
+        return False
 
     def pending(self) -> Sequence[InferRequest]:
         """The requests that still wait; used to answer them when the server gives up on them."""

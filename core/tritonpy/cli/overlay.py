@@ -82,6 +82,7 @@ class Origins:
 
 
 def _below(path: str, ancestor: str) -> bool:
+    path, ancestor = path.replace("-", "_"), ancestor.replace("-", "_")  # flags and files may write either
     return path == ancestor or path.startswith((f"{ancestor}.", f"{ancestor}["))
 
 
@@ -100,26 +101,28 @@ def overlay(raw: object, given: GivenFlags, origins: Origins) -> object:
                 _set_keyed(merged, flag, value, origins)
         elif flag.repeated:
             already = merged[flag.path.split(".")[-1]] if flag.path in done and "." not in flag.path else []
-            _set(merged, flag.path, [*already, *values], flag, origins)
+            _set(merged, flag.path.split("."), [*already, *values], flag, origins)
         elif flag.path not in done:
-            _set(merged, flag.path, values[-1], flag, origins)
+            _set(merged, flag.path.split("."), values[-1], flag, origins)
         done[flag.path] = flag.name
     return merged
 
 
 def _set_keyed(merged: dict[str, Any], flag: Flag, value: tuple[str, str, str], origins: Origins) -> None:
     name, key, text = value
-    path = f"{flag.path}.{name}.{key}" if name else flag.elsewhere.get(key, f"{flag.path}.{key}")
+    path = [*flag.path.split("."), *filter(None, (name,)), key]  # names and keys may have dots of their own
+    if not name and key in flag.elsewhere:
+        path = flag.elsewhere[key].split(".")
     if flag.path == "backends" and not name:
-        path = f"backend_defaults.{key}"
+        path = ["backend_defaults", key]
     if key in flag.lists:
-        _set(merged, path, origins.extended(path, text), flag, origins)
+        _set(merged, path, origins.extended(".".join(path), text), flag, origins)
     else:
         _set(merged, path, text, flag, origins)
 
 
-def _set(merged: dict[str, Any], path: str, value: Any, flag: Flag, origins: Origins) -> None:
-    *parents, last = path.split(".")
+def _set(merged: dict[str, Any], path: Sequence[str], value: Any, flag: Flag, origins: Origins) -> None:
+    *parents, last = path
     at = merged
     for parent in parents:
         key = _same_key(at, parent)

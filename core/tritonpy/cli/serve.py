@@ -107,6 +107,9 @@ def compose(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
     mode = control.get("mode") if isinstance(control, dict) else None
     if "load-model" in given.names() and mode != "explicit":
         raise BadFlags(["Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well."])
+    if given.names() >= {"response-cache-byte-size", "cache-config"}:
+        text = "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or the other."
+        raise BadFlags([text])
     return decode_server_config(merged)
 
 

@@ -18,6 +18,7 @@ from tritonpy.cli.flag import (
     repository,
     setting,
 )
+from tritonpy.cli.instance_flags import host_setting, resource
 from tritonpy.cli.protocol_flags import GRPC, HTTP
 from tritonpy.cli.trace_flag import trace_level, trace_setting
 
@@ -36,8 +37,6 @@ _GPU_MEMORY = "the frameworks manage the memory of their GPUs"
 _TRACE = "tracing is not available yet"
 _SAGEMAKER = "the SageMaker endpoint is not available yet; use HTTP or gRPC"
 _VERTEX = "the Vertex AI endpoint is not available yet; use HTTP or gRPC"
-_CACHE = "response caching is not available yet"
-_LIMIT = "rate limiting is not available yet; instance counts bound what runs at once"
 _PACKAGES = "plugins are Python packages, found where pip installs them"
 
 _G = "Server"
@@ -108,13 +107,12 @@ REPOSITORY = (
     ),
     Flag("model-load-thread-count", _G, at_least_one, "How many models load at the same time.", path="control.threads"),
     Flag("model-load-retry-count", _G, not_negative, "How often a failed load is tried again.", path="control.retries"),
-    _no(
+    Flag(
         "model-namespacing",
         _G,
         boolean,
-        "Let repositories hold models of the same name.",
-        "give every model a name of its own",
-        default="false",
+        "Let repositories hold models of the same name; an ensemble finds those of its own repository first.",
+        path="model_namespacing",
     ),
     _none("enable-peer-access", _G, boolean, "Let GPUs reach each other's memory.", _GPU_MEMORY),
 )
@@ -200,28 +198,38 @@ AGENT = (_none("repoagent-directory", _G, plain, "Folder of repository agents.",
 
 _G = "Response Cache"
 CACHE = (
-    _no(
+    Flag(
         "cache-config",
         _G,
         setting("cache-config", "cache", required=True),
-        "An option of a cache.",
-        _CACHE,
+        "An option of the response cache, once per option: local,size=64MiB, or redis,host=<name>.",
+        path="cache",
         repeated=True,
+        keyed=True,
+        metavar="CACHE,OPTION=VALUE",
     ),
     _none("cache-directory", _G, plain, "Folder of caches.", _PACKAGES),
 )
 
 _G = "Rate Limiter"
 LIMITER = (
-    _no(
+    Flag(
         "rate-limit",
         _G,
         choice("rate-limit", "execution_count", "off"),
-        "How instances take turns.",
-        _LIMIT,
-        default="off",
+        "off: every idle instance executes; execution_count: those whose resources are free, in the order of priority and executions.",
+        path="rate_limit.mode",
     ),
-    _no("rate-limit-resource", _G, plain, "How much there is of a resource.", _LIMIT, repeated=True),
+    Flag(
+        "rate-limit-resource",
+        _G,
+        resource,
+        "How much there is of a resource, on every device or on one; once per resource. Otherwise as much as the neediest instance needs.",
+        path="rate_limit.resources",
+        repeated=True,
+        keyed=True,
+        metavar="NAME:COUNT[:DEVICE]",
+    ),
 )
 
 _G = "Memory/Device Management"
@@ -239,13 +247,16 @@ MEMORY = (
         "Threads that copy tensors.",
         "a batch is copied once, by its instance",
     ),
-    _no(
+    Flag(
         "host-policy",
         _G,
-        plain,
-        "Processor cores and memory of a host policy.",
-        "start the server under numactl",
+        host_setting,
+        "numa-node=<id> or cpu-cores=<first>-<last>,... of a host policy (cpu, gpu_<id>, model, or one that instance groups name); "
+        "once per setting.",
+        path="host_policies",
         repeated=True,
+        keyed=True,
+        metavar="POLICY,SETTING=VALUE",
     ),
     _no(
         "model-load-gpu-limit",
@@ -273,7 +284,7 @@ DEPRECATED = (
     Flag(
         "strict-model-config", _G, boolean, "Old name of --disable-auto-complete-config.", path="disable_auto_complete"
     ),
-    _no("response-cache-byte-size", _G, integer, "Old form of --cache-config.", _CACHE, default="0"),
+    Flag("response-cache-byte-size", _G, integer, "Old form of --cache-config local,size=.", path="cache.local.size"),
     Flag("trace-file", _G, plain, "Old form of --trace-config triton,file=.", path="trace.modes.triton.file"),
     Flag("trace-level", _G, trace_level, "Old form of --trace-config level=.", path="trace.level", repeated=True),
     Flag("trace-rate", _G, integer, "Old form of --trace-config rate=.", path="trace.rate"),

@@ -13,6 +13,8 @@ from tritonpy.config.fields import fields_of, is_map, map_parts
 from tritonpy.config.scalars import enum_numbers
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
+_EXACT = 1 << 53  # whole numbers below it are exact
+
 
 def config_to_dict(config: ModelConfig) -> dict[str, Any]:
     """Return `config` as JSON-ready values: names of the .proto file in its order, defaults included.
@@ -52,10 +54,10 @@ def _single(field: FieldDescriptor, value: Any) -> Any:
     return value
 
 
-def _float(field: FieldDescriptor, value: float) -> float | str:
+def _float(field: FieldDescriptor, value: float) -> float | int | str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT:
         # 32 bits print as 0.3, the same number in 64 as 0.30000001192092896
-        return float(str(np.float32(value)))
-    return value
+        value = float(str(np.float32(value)))
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value  # 1, not 1.0

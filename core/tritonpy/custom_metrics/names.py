@@ -24,6 +24,8 @@ SERVER_METRICS = frozenset(
         ),
         *(f"cache_{what}_{form}_per_model" for what in ("hit", "miss") for form in ("duration", "summary")),
         "cache_num_hits_per_model", "cache_num_misses_per_model",
+        *(f"cache_{what}" for what in ("util", "lookup_duration", "insertion_duration")),
+        *(f"cache_num_{what}" for what in ("entries", "hits", "misses", "lookups", "evictions")),
         "cpu_utilization", "cpu_memory_total_bytes", "cpu_memory_used_bytes",
         "gpu_utilization", "gpu_memory_total_bytes", "gpu_memory_used_bytes", "gpu_power_usage", "gpu_power_limit",
         "energy_consumption", "pinned_memory_pool_total_bytes", "pinned_memory_pool_used_bytes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 
 from tritonpy.custom_metrics.cells import Cell
 from tritonpy.custom_metrics.kind import MetricKind
@@ -35,6 +36,11 @@ class CustomMetrics:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._families: dict[str, SharedFamily] = {}
+        self._sources: list[Callable[[], Sequence[FamilySnapshot]]] = []
+
+    def add_source(self, source: Callable[[], Sequence[FamilySnapshot]]) -> None:
+        """Let `source` say further families, which it keeps itself; asked at each snapshot, without the lock."""
+        self._sources.append(source)
 
     def own(self, name: str, description: str, kind: MetricKind) -> SharedFamily:
         """Return the family of that name, with one owner more; the lock is held by the caller.
@@ -60,4 +66,7 @@ class CustomMetrics:
     def snapshot(self) -> list[FamilySnapshot]:
         """Return every family that has a metric, in the order in which they were made."""
         with self.lock:
-            return [family.snapshot() for family in self._families.values() if family.cells]
+            found = [family.snapshot() for family in self._families.values() if family.cells]
+        for source in self._sources:
+            found += source()
+        return found

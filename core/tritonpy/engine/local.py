@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tritonpy.api.engine import (
@@ -13,8 +13,11 @@ from tritonpy.api.engine import (
     ModelStatistics,
     ServerMetadata,
 )
+from tritonpy.api.sharing import Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
+from tritonpy.engine.admission import Admission
+from tritonpy.engine.leaving import leave_to_member
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.metadata import model_metadata
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
@@ -51,8 +54,8 @@ class ModelControl(Protocol):
     def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
         """Load or reload."""
 
-    def unload(self, name: str) -> None:
-        """Unload."""
+    def unload(self, name: str, unload_dependents: bool = False) -> None:
+        """Unload, and with it what only it stands on."""
 
     def index(self, ready: bool) -> list[ModelIndex]:
         """List."""
@@ -81,7 +84,12 @@ class LocalEngine(Engine):
         self._shared_memory = shared_memory
         self._tracing = tracing
         self.state = ServerState.INITIALIZING
+        self._enter: Callable[[InferRequest], None] = self._hand_over
         self._control: ModelControl
+
+    def share(self, sharing: Sharing) -> None:
+        """Let requests of clients in as `sharing` says; done once, before the server is READY."""
+        self._enter = Admission(sharing, self._hand_over).enter
 
     def attach(self, control: ModelControl) -> None:
         """Take the repository; done once, before the server is READY."""
@@ -98,7 +106,7 @@ class LocalEngine(Engine):
             self._infer_from_regions(request)
             return
         if request.parent is None:
-            self._hand_over(request)
+            self._enter(request)
             return
         self._graph.admit_child(request)
         self._graph.bind(request)
@@ -134,13 +142,14 @@ class LocalEngine(Engine):
             except ModelClosed:
                 # It was replaced or unloaded between look-up and hand-over, and is not in the table any more: look again.
                 continue
-            except NotFound as error:
-                raise self._instead(error, request) from None
+            except (NotFound, Unavailable) as error:
+                if request.parent is None or not leave_to_member(request, self._table):
+                    raise self._instead(error, request) from None
             return
 
-    def _instead(self, error: NotFound, request: InferRequest) -> TritonError:
+    def _instead(self, error: TritonError, request: InferRequest) -> TritonError:
         """An exiting server takes its models out of the table: then that is what the caller should hear."""
-        if self.state is not ServerState.EXITING:
+        if self.state is not ServerState.EXITING or not isinstance(error, NotFound):
             return error
         text = "Server is stopping, scheduler for model has stopped accepting new inference requests"
         return Unavailable(text).with_request_id(request.id)
@@ -195,7 +204,7 @@ class LocalEngine(Engine):
         return [model.statistics() for model in models]
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
-        return {(model.name, str(model.version)): model.gauges() for model in self._table.all_ready()}
+        return {(model.context.qualified_name, str(model.version)): model.gauges() for model in self._table.all_ready()}
 
     def custom_metrics(self) -> Sequence[FamilySnapshot]:
         return self._metrics.snapshot()
@@ -210,7 +219,7 @@ class LocalEngine(Engine):
 
     def unload_model(self, name: str, unload_dependents: bool = False) -> None:
         self._require_explicit()
-        self._control.unload(name)
+        self._control.unload(name, unload_dependents)
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         return self._shared_memory.status(kind, name)

@@ -24,5 +24,6 @@ def model_metadata(config: ModelConfig, versions: Iterable[int]) -> ModelMetadat
 
 
 def _tensor(config: ModelConfig, tensor: ModelInput | ModelOutput) -> TensorMetadata:
-    batch = [-1] if config.max_batch_size > 0 and not tensor.is_shape_tensor else []
+    # A shape tensor is sent without it, but Triton's clients take it off what they are told.
+    batch = [-1] if config.max_batch_size > 0 else []
     return TensorMetadata(tensor.name, DATATYPE_OF_NUMBER[tensor.data_type].name, [*batch, *tensor.dims])

@@ -16,6 +16,6 @@ from .endpoint import Endpoint
 from .frame import Frame, ProtocolError
 from .kinds import Kind
 
-VERSION = 2  # of everything above; both ends must have the same
+VERSION = 3  # of everything above; both ends must have the same
 
 __all__ = ["VERSION", "Endpoint", "Frame", "Kind", "ProtocolError"]

@@ -17,6 +17,7 @@ class Kind:
     CALL_ANSWER = 4  # words: call, flags; rows: at most one, the outputs; extras: error, parameters
     REPLY = 5  # words: question; extras: value or error
     STOP = 6  # finish: `finalize`, then STOPPED
+    EXECUTE_LADEN = 7  # EXECUTE with the words of `laden` in between; rows: also what a scheduler added to each execution; extras: sequences, state_outputs
     # Worker to server.
     STARTED = 16  # extras: what the server should know of the worker
     FAILED = 17  # extras: why it could not start
@@ -25,5 +26,8 @@ class Kind:
     CALL_CANCEL = 20  # words: call
     TELL = 21  # extras: verb, arguments
     STOPPED = 22
+    CALL_TAKEN = 23  # words: call, how many more of its answers the caller took
+    CALL_LEFT = 24  # words: call; nobody is left to take its answers
+    CALL_WANTED = 25  # words: call; the caller waits for its first answer, whatever else it has to take
     # Either way.
     ASK = 32  # words: question; extras: verb, arguments; answered by REPLY

@@ -36,6 +36,8 @@ class InputRule:
         self.dims = tuple(config.dims)
         self.optional = config.optional
         self.batched = batched and not config.is_shape_tensor
+        # In Triton's words a shape tensor has one too.
+        self._expected, self._note = ((WILDCARD, *self.dims), _BATCH_NOTE) if batched else (self.dims, "")
         self.skip = 1 if self.batched else 0
         self.sized = not config.is_non_linear_format_io  # False: only the backend knows how many bytes belong to it
         self.itemsize = kind.itemsize
@@ -86,10 +88,9 @@ class InputRule:
                 break
         if fits:
             return None
-        expected, note = ((WILDCARD, *self.dims), _BATCH_NOTE) if self.batched else (self.dims, "")
         return Refusal(
-            f"unexpected shape for input '{self.name}' for model '{self.model_name}'. Expected {dims_text(expected)}, got "
-            f"{dims_text(tensor.shape)}. {note}"
+            f"unexpected shape for input '{self.name}' for model '{self.model_name}'. Expected {dims_text(self._expected)}, got "
+            f"{dims_text(tensor.shape)}. {self._note}"
         )
 
     def _size_refusal(self, tensor: Tensor) -> Refusal | None:

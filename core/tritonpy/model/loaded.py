@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from tritonpy.api.backend import ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
@@ -13,20 +14,26 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
 from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
-from tritonpy.errors import Cancelled, DecoupledRefused, FailureReason, Internal, TritonError, Unavailable
+from tritonpy.errors import Cancelled, DecoupledRefused, TritonError, Unavailable
 from tritonpy.incidents import incident
-from tritonpy.model.classification import classify
+from tritonpy.model.backend_error import backend_error
+from tritonpy.model.bystanders import show, teach
+from tritonpy.model.caching import ModelCache
+from tritonpy.model.finishing import Finishing
 from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
+from tritonpy.model.response_cache import ResponseCache
 from tritonpy.runners.deadlines import Deadlines
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.instances import Instances
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Runner
 from tritonpy.runners.timer import Timer
 from tritonpy.statistics import AnswerStatistics, Counters, Succeeded
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy.types import Batch, InferRequest, InferResponse
 from tritonpy.types.request import UNOWNED
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 log = logging.getLogger("tritonpy.model")
 
@@ -51,9 +58,8 @@ class LoadedModel:
         rings: Rings | None = None,
         latencies: LatencySettings = NO_LATENCIES,
     ) -> None:
-        config = context.config
-        self.context = context
-        self.name, self.version, self.config = context.name, context.version, config
+        self.context, config = context, context.config
+        self.name, self.version = context.name, context.version
         self.decoupled = config.model_transaction_policy.decoupled
         self._counters = Counters()
         self._answer_statistics = AnswerStatistics(config, latencies)
@@ -63,8 +69,14 @@ class LoadedModel:
         self.dispatcher.flush, self.dispatcher.failed = self._flush, self._drop
         self.guards = BatchGuards(self._admit, self._drop, self._fail)
         self.runner: Runner | None = None
+        self.instances: Instances | None = None
         self._check = check
-        self._labels = labels
+        self.labels = labels
+        self.members: Mapping[
+            tuple[str, int], LoadedModel
+        ] = {}  # an ensemble's, by the name and version that its steps call
+        self._finishing = Finishing(check.outputs, labels, config.max_batch_size > 0)
+        self._cache: ModelCache | None = None
         self._deadlines = Deadlines(timer)
         self._observers = observers
         self._delivery = InArrivalOrder() if config.dynamic_batching.preserve_ordering else AsTheyCome()
@@ -72,7 +84,7 @@ class LoadedModel:
         self._outbox: list[Answer] = []
         self._open = 0
         self._closing = False
-        self._drained = threading.Event()
+        self.drained = threading.Event()
         self._learners: list[BatchPolicy] = []
         self._scheduler: Scheduler
 
@@ -81,11 +93,22 @@ class LoadedModel:
         if type(policy).executed is not BatchPolicy.executed:
             self._learners.append(policy)
 
+    def use_cache(self, cache: ResponseCache, identity: bytes) -> None:
+        """Keep the answers in `cache`, where `identity` tells this version's from those of all others; before the first request."""
+        self._cache = ModelCache(cache, identity, self, self._lock, self._counters)
+        self._answer_statistics.use_cache()
+        self._answer_counters = (*self._answer_counters, self._cache)
+
     def attach(self, scheduler: Scheduler) -> None:
         """Take the scheduler; done once, before the first request."""
         self._scheduler = scheduler
         self._uses_instances = scheduler.uses_instances
         self.dispatcher.attach(scheduler)
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration; an in-place update of the instances replaces it."""
+        return self.context.config
 
     @property
     def waiting(self) -> int:
@@ -100,7 +123,9 @@ class LoadedModel:
     def statistics(self) -> ModelStatistics:
         """Return everything counted, as of one moment."""
         with self._lock:
-            return self._counters.snapshot(self.name, self.version, self._answer_statistics.responses())
+            counted = self._counters.snapshot(self.name, self.version, self._answer_statistics.responses())
+        counted.namespace = self.context.namespace
+        return counted
 
     def gauges(self) -> ModelGauges:
         """Return what only the metrics show, as of one moment."""
@@ -114,6 +139,7 @@ class LoadedModel:
                 first_response=self._answer_statistics.first_response(),
                 summaries=self._answer_statistics.summaries(),
                 shares=self._answer_statistics.shares(self.name, self.version),
+                cached=self._cache is not None,
             )
 
     def alive(self) -> bool:
@@ -140,19 +166,21 @@ class LoadedModel:
         if request.trace is not None:
             request.trace.begin(self.name, self.version, request)
         try:
-            with self._lock:
-                self._take_in(request)
-                if self._uses_instances:
+            if self._cache is None or not self._cache.serve(request):
+                with self._lock:
+                    self.take_in(request)
+                    if self._uses_instances:
+                        self._enqueue(request)
+                if not self._uses_instances:
                     self._enqueue(request)
-            if not self._uses_instances:
-                self._enqueue(request)
         finally:
             if self._outbox:
                 self._flush()
         if request.deadline_ns:
             self._deadlines.watch(request)
 
-    def _take_in(self, request: InferRequest) -> None:
+    def take_in(self, request: InferRequest) -> None:
+        """Own `request` until its final answer; called under the lock. Raises ModelClosed, Cancelled."""
         if self._closing:
             raise ModelClosed
         if request.cancelled:
@@ -169,32 +197,63 @@ class LoadedModel:
                 self._give_back(request)
             raise
 
+    def proceed(self, request: InferRequest) -> None:
+        """Hand a request that was taken in to the scheduler. Raises what that raises, and still owns the request."""
+        try:
+            with self._lock if self._uses_instances else nullcontext():
+                self.dispatcher.enqueue(request)
+        finally:
+            self._flush()
+
     def _give_back(self, request: InferRequest) -> None:
         request.owner = UNOWNED
         self._open -= 1
         self._delivery.forget(request)
         if self._open == 0 and self._closing:
-            self._drained.set()
+            self.drained.set()
 
     def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         """Count and send one response per request; what comes after a final answer is dropped and counted."""
         handed = now_ns() if self._answer_counters else 0
-        responses = self._transformed(requests, responses)
+        if self._cache is not None:
+            self._cache.keep(requests, responses)
+        responses = self._finishing.apply(requests, responses)
         answers: list[Answer] = []
         with self._lock:
             now = now_ns()
             self._account(requests, responses, answers, handed, now)
             if self._open == 0 and self._closing:
-                self._drained.set()
-        for observer in self._observers:
-            _observe(observer, answers, now)
+                self.drained.set()
+        self._send(answers, now)
+
+    def answer_unscheduled(self, request: InferRequest, response: InferResponse) -> None:
+        """Count and send the one answer of a request that was taken in and never met the scheduler: a cache hit, or an error."""
+        (response,) = self._finishing.apply((request,), (response,))
+        response.model_name, response.model_version, response.id = self.name, self.version, request.id
+        with self._lock:
+            now = now_ns()
+            if request.answered:
+                self._counters.late_answers += 1
+                return
+            request.answered = True
+            for counter in self._answer_counters:
+                counter.answered(request, response, now, now)
+            if response.error is not None:
+                self._counters.failed(response.error.reason, now - request.received_ns)
+            self._open -= 1
+            if self._open == 0 and self._closing:
+                self.drained.set()
+        self._send([(request, response)], now)
+
+    def _send(self, answers: Sequence[Answer], now: int) -> None:
+        if self._observers:
+            show(self._observers, answers, now)
         for request, response in answers:
             if request.trace is not None:
                 request.trace.answered(request, response, now)
             if response.final:
-                request.batch = (
-                    None  # it names the request too: as a circle they would keep the buffers until the collector comes
-                )
+                # It names the request too: as a circle they would keep the buffers until the collector comes.
+                request.batch = None
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._outbox.extend(answers)  # the scheduler answered from inside one of its methods
             return
@@ -236,7 +295,10 @@ class LoadedModel:
                 done.count += 1
                 done.rows += request.batch_size
                 done.total_ns += now - request.received_ns
-                done.queue_ns += (batch.start_ns if batch is not None else now) - request.queued_ns
+                if request.work is not None:
+                    counters.worked(request.work, batch, request.batch_size, now)
+                begun = batch or request.work
+                done.queue_ns += (begun.start_ns if begun is not None else now) - request.queued_ns
             else:
                 counters.failed(response.error.reason, now - request.received_ns)
             self.dispatcher.left(request, reschedule=False)
@@ -247,15 +309,17 @@ class LoadedModel:
         self._counters.executed(batch, now)
         if self._answer_counters:
             self._answer_statistics.executed(batch)
-        for policy in self._learners:
-            _tell(policy, batch, now)
+        if self._learners:
+            teach(self._learners, batch, now)
 
     def reschedule(self, request: InferRequest) -> None:
         """Hand `request` back to the scheduler for another execution."""
         with self._lock:
             if not request.answered:
+                now = now_ns()
                 if request.batch is not None and not request.batch.counted:
-                    self._count_execution(request.batch, now_ns())
+                    self._count_execution(request.batch, now)
+                request.queued_ns = now  # it waits anew: neither its execution nor its first wait is part of that
                 self.dispatcher.left(request, reschedule=True)
         self._flush()
 
@@ -269,17 +333,22 @@ class LoadedModel:
         """Refuse new requests, wait until the open ones are answered, then end the instances and free what they share."""
         with self._lock:
             self._closing = True
+        if self._cache is not None:
+            self._cache.settle()  # what was taken in for a look-up may still have to be scheduled
+        with self._lock:
             self._scheduler.stop()
             if self._open == 0:
-                self._drained.set()
+                self.drained.set()
         self._flush()
-        self._drained.wait()
+        self.drained.wait()
         if self.runner is not None:
             self.runner.stop()
         self.context.metrics.close()
 
     def give_up(self) -> None:
         """Answer every request that still waits with Unavailable: the time to drain is over."""
+        if self._cache is not None:
+            self._cache.give_up()
         self._answer_waiting(Unavailable("Exit timeout expired, the request was not run"))
 
     def _drop(self, error: Exception) -> None:
@@ -322,57 +391,3 @@ class LoadedModel:
             for request in batch.requests:
                 if not request.answered and request.batch is batch:  # what was handed back to the scheduler waits there
                     request.respond(InferResponse.failed(request, failure))
-
-    def _transformed(
-        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]
-    ) -> Sequence[InferResponse]:
-        if self._check.outputs:
-            for response in responses:
-                response.outputs = self._check.outputs.apply(response.outputs)
-        if not any([request.classifies or request.regions is not None for request in requests]):
-            return responses
-        return [
-            self._finished(request, response) for request, response in zip(requests, responses, strict=True)
-        ]  # fmt: skip
-
-    def _finished(self, request: InferRequest, response: InferResponse) -> InferResponse:
-        if request.classifies:
-            response = self._classified(request, response)
-        return response if request.regions is None else request.regions.finish(request, response)
-
-    def _classified(self, request: InferRequest, response: InferResponse) -> InferResponse:
-        try:
-            response.outputs = [self._classes(request, tensor) for tensor in response.outputs]
-        except TritonError as error:
-            return InferResponse.failed(request, error)
-        return response
-
-    def _classes(self, request: InferRequest, tensor: Tensor) -> Tensor:
-        spec = request.outputs.get(tensor.name) if request.outputs is not None else None
-        if spec is None or not spec.classification:
-            return tensor
-        batched = self.config.max_batch_size > 0
-        return classify(tensor, spec.classification, self._labels.get(tensor.name, ()), batched)
-
-
-def backend_error(error: BaseException) -> TritonError:
-    """Return what a backend raised as an error for the client, with its own text and code."""
-    if isinstance(error, TritonError):
-        reason = error.reason if error.reason is FailureReason.CANCELED else FailureReason.BACKEND
-        return type(error)(error.message, reason)
-    return Internal(str(error) or type(error).__name__, FailureReason.BACKEND)
-
-
-def _tell(policy: BatchPolicy, batch: Batch, now: int) -> None:
-    try:
-        policy.executed(batch.size, now - batch.start_ns)
-    except Exception:  # what it fails to learn must not cost anybody an answer
-        log.exception("batch policy %s failed to learn", type(policy).__name__)
-
-
-def _observe(observer: Observer, answers: Sequence[Answer], now: int) -> None:
-    for request, response in answers:
-        try:
-            observer.answered(request, response, now)
-        except Exception:
-            log.exception("observer %s failed", type(observer).__name__)

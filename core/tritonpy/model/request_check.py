@@ -46,7 +46,8 @@ class RequestCheck:
         self._plain_count = len(self._rules) if plain else _NOT_PLAIN
         self._priorities, self._default_priority = _priorities(config)
         self._sequence_id = SequenceIdRule(config, name)
-        self._reshapes_or_sequences = bool(self._inputs) or bool(self._sequence_id)
+        self._sequences = config.HasField("sequence_batching")
+        self._reshapes_or_sequences = bool(self._inputs) or self._sequences
 
     def check(self, request: InferRequest) -> None:
         """Refuse `request` or make it ready to be queued.
@@ -98,6 +99,8 @@ class RequestCheck:
             request.priority = self._default_priority
         if self._reshapes_or_sequences:
             self._sequence_id.check(request)
+            if self._sequences and request.unchecked_strings:
+                self.check_strings(request)  # what is broken must not begin a sequence, nor leave a gap in one
             if self._inputs:
                 request.inputs = {tensor.name: tensor for tensor in self._inputs.apply(list(request.inputs.values()))}
 

@@ -21,6 +21,8 @@ PACKAGES = {
         "metrics": "tritonpy-metrics-prometheus",
     },
     "tritonpy_authenticators": {"api_keys": "tritonpy-auth-api-keys", "jwt": "tritonpy-auth-jwt"},
+    "tritonpy_batch_policies": {"preferred": "tritonpy-batching-dynamic", "slo": "tritonpy-batching-slo"},
+    "tritonpy_sharings": {"fair": "tritonpy-queueing-fair"},
     "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
     "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
     "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum"},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.engine import Engine
 from tritonpy.api.observer import Observer
@@ -17,27 +18,37 @@ from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
+from tritonpy.api.sharing import Line
 from tritonpy.config.complete import fill_backend, merge_auto_complete
-from tritonpy.config.normalize import instance_specs, normalize
+from tritonpy.config.normalize import normalize
 from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
+from tritonpy.config.qualified import qualified
 from tritonpy.config.reading import ConfigReading
 from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
 from tritonpy.config.validate import validate
+from tritonpy.config.validate.batch_strategy import batch_library_problems
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import InvalidArgument, StartupError
+from tritonpy.layout import BatchLayout
 from tritonpy.model.labels import read_labels
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.model.request_check import RequestCheck
+from tritonpy.model.response_cache import ResponseCache
+from tritonpy.model.warmup_samples import warmup_samples
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.manager import PluginManager
 from tritonpy.repository.agents import AgentChain
+from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.local import list_model
+from tritonpy.repository.model_identity import model_identity
 from tritonpy.repository.opened import Opened, free
 from tritonpy.repository.reading import placed, read_config, string_parameters
 from tritonpy.repository.runtime import runtime_of
 from tritonpy.repository.versions import version_folders, versions_to_load
+from tritonpy.runners.host_policies import HostPolicies
+from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import isolated, loads_elsewhere
 from tritonpy.runners.local import LocalRunner
 from tritonpy.runners.rings import Rings
@@ -69,6 +80,9 @@ class Surroundings:
     auto_complete: bool = True
     config_name: str = ""
     latencies: LatencySettings = NO_LATENCIES
+    cache: ResponseCache | None = None
+    line: Callable[[], Line] | None = None
+    host_policies: HostPolicies = field(default_factory=HostPolicies)
 
 
 @dataclass(slots=True)
@@ -86,11 +100,21 @@ class Prepared:
     agents: AgentChain
     release: Callable[[], None]
     opened: Opened
+    namespace: str = ""
+    given: ModelConfig = field(default_factory=ModelConfig)
+    """The configuration before it was made final."""
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Those that the outputs of an ensemble have from its members, where it has none of its own."""
 
     @property
     def name(self) -> str:
         """The model's name: that of its folder."""
         return self.listing.name
+
+    @property
+    def key(self) -> str:
+        """The model's qualified name."""
+        return qualified(self.namespace, self.name)
 
 
 class ModelLoader:
@@ -99,16 +123,30 @@ class ModelLoader:
     def __init__(self, surroundings: Surroundings) -> None:
         self._around = surroundings
 
-    def prepare(self, listing: ModelListing, path: Path, override: str | None, release: Callable[[], None]) -> Prepared:
-        """Read the configuration, ask the agents to LOAD, and find the backend.
+    def prepare(
+        self, listing: ModelListing, path: Path, override: str | None, release: Callable[[], None], namespace: str = ""
+    ) -> Prepared:
+        """Read the configuration, ask the agents to LOAD, and find the backend; an ensemble's steps are checked too.
 
         `release` is called here when this raises, later by the caller. Raises InvalidConfig with every problem of the text, or what an agent raised.
         """
         try:
-            return self._prepare(listing, path, override, release)
+            prepared = self._prepare(listing, path, override, release)
+            prepared.namespace = namespace
+            if is_ensemble(prepared.config):
+                self._check_ensemble(prepared)
         except BaseException:
             release()
             raise
+        return prepared
+
+    def _check_ensemble(self, prepared: Prepared) -> None:
+        """Normalise the configuration, and refuse it for all but its tensors: those are looked at when its members are there, as in Triton."""
+        prepared.config = self.normalized(prepared.config)
+        problems = validate(prepared.config, prepared.name, self._around.gpus, tensors=False)
+        if problems:
+            prepared.agents.tell(AgentAction.LOAD_FAIL)
+            raise InvalidConfig(placed(problems, prepared.positions), prepared.source)
 
     def _prepare(
         self, listing: ModelListing, path: Path, override: str | None, release: Callable[[], None]
@@ -128,7 +166,7 @@ class ModelLoader:
         except BaseException:
             agents.tell(AgentAction.LOAD_FAIL)
             raise
-        return Prepared(listing, directory, config, source, reading.positions, agents, release, Opened())
+        return Prepared(listing, directory, config, source, reading.positions, agents, release, Opened(), given=config)
 
     def _also_wrong(self, reading: ConfigReading, name: str) -> list[ConfigProblem]:
         """Return what the rules say of the keys that could be read: a typo must not hide the other mistakes.
@@ -152,21 +190,26 @@ class ModelLoader:
         Raises InvalidConfig with every problem, or what the backend raised.
         """
         around = self._around
-        prepared.config = given = self._normalize(prepared.config)
+        prepared.config = given = self.normalized(prepared.config)
         source = prepared.source
         if around.auto_complete and given.backend:
-            prepared.config = self._normalize(self._auto_complete(prepared))
+            prepared.config = self.normalized(self._auto_complete(prepared))
             if prepared.config != given:
                 source = f"{source}, completed by backend '{given.backend}'"
-        problems = placed(validate(prepared.config, prepared.name, around.gpus), prepared.positions)
-        refuse_problems(problems, source)
+        self.check(prepared.config, prepared, source)
+
+    def check(self, config: ModelConfig, prepared: Prepared, source: str = "") -> None:
+        """Raise InvalidConfig with every problem of `config`, which came from `source`: that of `prepared` where nothing is given."""
+        problems = placed(validate(config, prepared.name, self._around.gpus), prepared.positions)
+        problems += batch_library_problems(config, prepared.listing.files)
+        refuse_problems(problems, source or prepared.source)
 
     def load(self, prepared: Prepared, version: int) -> LoadedModel:
         """Load one version; returns when its instances are ready. Raises what the backend raised."""
         around, config = self._around, prepared.config
         context = self._context(prepared, version)
         try:
-            labels = read_labels(config, prepared.directory)
+            labels = {**prepared.labels, **read_labels(config, prepared.directory)}
             model = LoadedModel(
                 context,
                 RequestCheck(config, config.name),
@@ -176,6 +219,8 @@ class ModelLoader:
                 around.rings,
                 around.latencies,
             )
+            if around.cache is not None and config.response_cache.enable:
+                model.use_cache(around.cache, model_identity(context, around.cache.shared))
             scheduler = self._scheduler(context, model)
             model.attach(scheduler)
             if scheduler.uses_instances:
@@ -189,6 +234,7 @@ class ModelLoader:
 
     def _run(self, context: ModelContext, model: LoadedModel, scheduler: Scheduler) -> None:
         backend = self._backend(context.config)
+        context.layout = BatchLayout.of(context.config)
         if not loads_elsewhere(context, backend):
             context.shared = backend.load(context)
         elif context.shared is not None:  # opened to complete the configuration, and of no use here
@@ -196,7 +242,8 @@ class ModelLoader:
             context.shared = None
         model.runner = self._runner(context, backend, model, scheduler)
         try:
-            self._start_instances(context.config, model.runner, scheduler)
+            model.instances = Instances(model.runner, scheduler, model.dispatcher)
+            model.instances.make(model.instances.prepare(context.config))
         except BaseException:
             model.runner.stop()
             raise
@@ -204,10 +251,20 @@ class ModelLoader:
     def _runner(
         self, context: ModelContext, backend: type[Backend], model: LoadedModel, scheduler: Scheduler
     ) -> Runner:
-        around = self._around
+        around, config = self._around, context.config
+        samples = partial(warmup_samples, config, context.directory) if config.model_warmup else None
         if not isolated(context, backend):
             cancel_calls = around.neighbours.graph.cancel_calls_for
-            return LocalRunner(context, backend, model.dispatcher, around.limiter, model.guards, cancel_calls)
+            return LocalRunner(
+                context,
+                backend,
+                model.dispatcher,
+                around.limiter,
+                model.guards,
+                cancel_calls,
+                samples,
+                around.host_policies,
+            )
         launcher = backend.worker_launcher(context)
         if launcher is None:
             from tritonpy.runners.workers.backend_process import SpawnLauncher
@@ -223,20 +280,8 @@ class ModelLoader:
             model.guards,
             around.neighbours,
             scheduler.prefetch,
-        )
-
-    @staticmethod
-    def _start_instances(config: ModelConfig, runner: Runner, scheduler: Scheduler) -> None:
-        specs = [spec for spec in instance_specs(config) if not spec.passive]
-        scheduler.instances_changed(range(len(specs)))
-        runner.start(
-            [
-                (
-                    InstanceContext(spec.name, spec.kind, spec.device_id, index, spec.profiles),
-                    config.instance_group[spec.group],
-                )
-                for index, spec in enumerate(specs)
-            ]
+            samples,
+            around.host_policies,
         )
 
     def _auto_complete(self, prepared: Prepared) -> ModelConfig:
@@ -276,9 +321,11 @@ class ModelLoader:
                 backends.default_max_batch_size(config.backend, config.runtime) if config.backend else 0
             ),
             backend_directory=backends.folder(config.backend, config.runtime),
+            namespace=prepared.namespace,
         )
 
-    def _normalize(self, config: ModelConfig) -> ModelConfig:
+    def normalized(self, config: ModelConfig) -> ModelConfig:
+        """Return `config` with every default written out, those of its backend too."""
         if not config.backend:
             return normalize(config, self._around.gpus)
         backend = self._backend(config)
@@ -312,7 +359,14 @@ class ModelLoader:
 
         return kind(
             SchedulerContext(
-                context.name, context.version, context.config, around.engine, policy, model.dispatcher.wake
+                context.name,
+                context.version,
+                context.config,
+                around.engine,
+                policy,
+                model.dispatcher.wake,
+                context.directory,
+                around.line,
             )
         )
 

@@ -40,16 +40,16 @@ class VersionLoading:
         try:
             self._loader.complete(prepared)
         except Exception as error:
-            reason = _reason(error)
+            reason = reason_of(error)
             if not isinstance(error, TritonError):
-                log.debug("the configuration of '%s' cannot be completed", prepared.name, exc_info=error)
+                log.debug("the configuration of '%s' cannot be completed", prepared.key, exc_info=error)
             for version in chosen:
-                self._table.set_state(prepared.name, version, State.UNAVAILABLE, reason)
+                self._table.set_state(prepared.key, version, State.UNAVAILABLE, reason)
             states = [f"version {version} is at UNAVAILABLE state: {reason};" for version in chosen]
             raise Internal("".join(states)) from error
 
     def _load_all(self, prepared: Prepared, chosen: Sequence[int]) -> dict[int, LoadedModel]:
-        name = prepared.name
+        name = prepared.key
         models: dict[int, LoadedModel] = {}
         for version in chosen:
             self._table.set_state(name, version, State.LOADING)
@@ -59,13 +59,13 @@ class VersionLoading:
             except Exception as error:
                 if not isinstance(error, TritonError):
                     log.debug("version %d of '%s' raised", version, name, exc_info=error)
-                self._abandon(name, chosen, models, version, _reason(error))
-                raise Internal(f"version {version} is at UNAVAILABLE state: {_reason(error)};") from error
+                self._abandon(name, chosen, models, version, reason_of(error))
+                raise Internal(f"version {version} is at UNAVAILABLE state: {reason_of(error)};") from error
         return models
 
     @staticmethod
     def _choose(prepared: Prepared) -> Sequence[int]:
-        name = prepared.name
+        name = prepared.key
         available, ignored = version_folders(prepared.listing.files)
         for folder in ignored:
             log.warning("ignore version directory '%s' which contains leading zeros in its directory name", folder)
@@ -85,7 +85,7 @@ class VersionLoading:
             except Exception as error:
                 if attempt == self._attempts:
                     raise
-                log.warning("failed to load '%s' version %d, trying again: %s", name, version, _reason(error))
+                log.warning("failed to load '%s' version %d, trying again: %s", name, version, reason_of(error))
             else:
                 model.load_seconds = time.monotonic() - started
                 log.info("successfully loaded '%s' version %d in %.2f s", name, version, model.load_seconds)
@@ -101,7 +101,7 @@ class VersionLoading:
             self._table.set_state(name, version, State.UNAVAILABLE, reason if version == failed else UNLOADED)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return the error with its code in words, as Triton gives the reason of a state: `Invalid argument: text`."""
     code, text = (error.code, error.message) if isinstance(error, TritonError) else (Code.INTERNAL, "")
     words = "Invalid argument" if code is Code.INVALID_ARG else code.name.capitalize().replace("_", " ")

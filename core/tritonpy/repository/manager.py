@@ -1,30 +1,32 @@
-"""Loads, reloads and unloads models: the only place where the table changes."""
+"""Loads, reloads and unloads models: what clients, the start of the server and polls ask for."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from tritonpy.api.engine import ModelIndex
-from tritonpy.api.repo_agent import AgentAction
 from tritonpy.api.repository import Repository
-from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
+from tritonpy.config.qualified import qualified
+from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded import LoadedModel
-from tritonpy.repository.loader import ModelLoader, Prepared
+from tritonpy.repository.linking import EnsembleLinks
+from tritonpy.repository.loader import ModelLoader
 from tritonpy.repository.loading import VersionLoading
-from tritonpy.repository.local import list_model
-from tritonpy.repository.overrides import write_override
+from tritonpy.repository.operations import LoadRequest, ModelOperations
 from tritonpy.repository.retiring import Retiring
-from tritonpy.repository.sources import DUPLICATE, Found, Scan, look_up, names, scan
+from tritonpy.repository.sources import DUPLICATE, Scan, Sources
 from tritonpy.repository.table import ModelTable, State
 
 GONE = "model is no longer in a repository"
 log = logging.getLogger("tritonpy.repository")
+
+_LOOK_S = 0.05  # between two looks at whether sequences live
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,11 @@ class ModelEvents:
     unloaded: Callable[[LoadedModel], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """What stands behind the serving versions of a model."""
-
-    fingerprint: str
-    overridden: bool
-    prepared: Prepared
-
-
 class RepositoryManager:
-    """Operations on one model wait for each other; different models load at the same time, `threads` at once."""
+    """Operations on one model wait for each other; different models load at the same time, `threads` at once.
+
+    With an ensemble, what it stands on is loaded too. Models are called by their qualified names here, and by their plain ones by clients.
+    """
 
     def __init__(
         self,
@@ -55,189 +51,178 @@ class RepositoryManager:
         events: ModelEvents,
         threads: int = 4,
         retries: int = 0,
+        namespaced: bool = False,
     ) -> None:
-        self._repositories = repositories
+        versions = VersionLoading(table, loader, retries)
+        self._sources = Sources(repositories, namespaced)
         self._table = table
-        self._loader = loader
-        self._events = events
         self._threads = threads
-        self._versions = VersionLoading(table, loader, retries)
-        self._failed: dict[str, str] = {}
-        self._loaded: dict[str, _Loaded] = {}
-        self._locks: dict[str, threading.Lock] = {}
-        self._guard = threading.Lock()
         self._retiring = Retiring(table, events.unloaded)
-        self._stopping = False
+        self._links = EnsembleLinks(table, versions, self._retiring, events.loaded)
+        self._models = ModelOperations(table, loader, versions, self._links, self._retiring, events.loaded)
+        self._names: dict[str, str] = {}
+        self._asked: set[str] = set()
+        self._guard = threading.Lock()
 
     def load_all(self, names: Collection[str] | None = None) -> dict[str, TritonError]:
         """Load `names` (None: every model there is) and return what failed, by name. Raises Unavailable for an unreadable repository."""
-        found = scan(self._repositories)
-        wanted = found.names if names is None else sorted(names)
+        found = self._sources.scan()
+        wanted = found.names if names is None else [key for name in sorted(names) for key in found.called(name)]
         failures: dict[str, TritonError] = {}
         done = 0
 
-        def load(name: str) -> None:
+        def finish(key: str, started: float, error: TritonError | None) -> None:
             nonlocal done
-            started = time.monotonic()
-            error = self._try_load(name, found)
             with self._guard:
                 done += 1
                 if error is not None:
-                    failures[name] = error  # its text is in the log already
+                    failures[key] = error  # its text is in the log already
                     return
                 progress = f"{done} of {len(wanted)}" + (f", {len(failures)} failed" if failures else "")
-                log.info("loaded '%s' in %.2f s (%s)", name, time.monotonic() - started, progress)
+                log.info("loaded '%s' in %.2f s (%s)", key, time.monotonic() - started, progress)
 
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="load") as pool:
-            list(pool.map(load, wanted))
+        def load(key: str) -> None:
+            started = time.monotonic()
+            error = self._try_load(key, found)
+            if error is not None or not self._links.member_names(key):
+                finish(key, started, error)
+
+        self._ask_for(wanted)
+        self._at_once(load, wanted)
+        self._load_members(wanted)
+        for key in wanted:
+            if key not in failures and self._links.member_names(key):
+                finish(key, time.monotonic(), self._settled(key))
         return failures
 
     def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        """Load or reload one model; returns when it serves. Raises a TritonError with the reason, the old versions then serve on."""
+        """Load or reload one model, and what it stands on; returns when it serves.
+
+        Raises a TritonError with the reason, the old versions then serve on. Where models have namespaces, all of this name are loaded.
+        """
         _check_name(name)
         if files and config is None:
             raise InvalidArgument("Load parameter 'config' must be specified for model file override")
-        found = look_up(self._repositories, name)
-        if name not in found.models and not files:
+        found = self._sources.look_up(name)
+        if not found.models and not files:
             raise _not_found(name, found)
-        self._load_found(name, found.models.get(name), config, files or {})
+        if files:
+            wanted = [LoadRequest(name, name, found.models.get(name), config, files)]
+        else:
+            wanted = [LoadRequest(key, name, model, config) for key, model in found.models.items()]
+        keys = [one.key for one in wanted]
+        self._ask_for(keys)
+        errors = [error for one in wanted if (error := self._tried(one)) is not None]
+        self._load_members(keys)
+        errors += [error for key in keys if (error := self._settled(key)) is not None]
+        if errors:
+            raise errors[0] if len(errors) == 1 else InvalidArgument("".join(error.message for error in errors))
 
-    def unload(self, name: str) -> None:
-        """Let no new request reach the model; returns at once, what is in flight finishes. An unknown name is no error, as in Triton."""
-        if name not in self._locks:
-            return  # nobody ever loaded it
-        with self._lock_of(name):
-            loaded = self._loaded.pop(name, None)
-            if loaded is not None:
-                self._retiring.retire(name, self._table.swap(name, {}), loaded.prepared)
+    def unload(self, name: str, unload_dependents: bool = False) -> None:
+        """Let no new request reach the model; returns at once, what is in flight finishes. An unknown name is no error, as in Triton.
+
+        With `unload_dependents`, what an ensemble stands on is unloaded too, unless it was asked for itself or another ensemble stands on it.
+        """
+        self._unload({key for key, its in list(self._names.items()) if its == name}, unload_dependents)
 
     def poll(self) -> None:
         """Make the served models those on disk: load what is new or changed, unload what is gone."""
-        found = scan(self._repositories)
-        changed = [name for name, model in found.models.items() if self._is_changed(name, model)]
-        for name in [name for name in list(self._loaded) if name not in found.models]:
-            log.info("'%s': %s", name, DUPLICATE if name in found.duplicates else GONE)
-            self.unload(name)
+        found = self._sources.scan()
+        changed = [
+            key
+            for key, model in found.models.items()
+            if self._models.is_changed(LoadRequest(key, model.listing.name, model))
+        ]
+        gone = {key for key in self._models.wanted() if key not in found.models}
+        for key in sorted(gone):
+            log.info("'%s': %s", key, DUPLICATE if key in found.duplicates else GONE)
+        self._unload(gone)
         if changed:
-            with ThreadPoolExecutor(self._threads, thread_name_prefix="load") as pool:
-                list(pool.map(lambda name: self._try_load(name, found), changed))
+            self._at_once(partial(self._try_load, found=found), changed)
+            for key in changed:
+                self._settled(key)
 
     def index(self, ready: bool) -> list[ModelIndex]:
         """List every model of the repositories and every one that is loaded."""
-        found = names(self._repositories)
+        held = self._sources.names()
+        found = {qualified(*model): model[1] for model in sorted(held)}
+        twice = {qualified(*model) for model, count in held.items() if count > 1}
+        found |= {key: self._names[key] for key, _, _ in self._table.records() if key not in found}
         lines: list[ModelIndex] = []
-        for name in sorted({*found, *(name for name, _, _ in self._table.records())}):
-            if found[name] > 1:
+        for key, name in found.items():
+            if key in twice:
                 lines.append(ModelIndex(name, "", State.UNAVAILABLE.value, DUPLICATE))
             else:
-                lines += self._table.index(name)
+                lines += self._table.index(key, name)
         return [line for line in lines if not ready or line.state == State.READY.value]
+
+    def wait_for_sequences(self, timeout_s: float) -> None:
+        """Let no new sequence begin, and wait until those that live have ended, but no longer than `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        while any([model.dispatcher.wind_down() for model in self._table.all_ready()]) and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
 
     def stop(self, timeout_s: float) -> bool:
         """Unload everything, waiting `timeout_s` for requests in flight; False when some had to be given up."""
         self.stop_loading()
-        with self._guard:
-            loaded, self._loaded = self._loaded, {}
-        for name, entry in loaded.items():
-            self._retiring.retire(name, self._table.swap(name, {}), entry.prepared)
+        self._models.take_out_all()
         return self._retiring.wait(timeout_s)
 
     def stop_loading(self) -> None:
         """Load nothing more: what has not begun fails, and what is loading now is dropped when it is done."""
-        with self._guard:
-            self._stopping = True
+        self._models.stop_loading()
 
     def close(self) -> None:
         """Close the repositories."""
-        for repository in self._repositories:
-            repository.close()
+        self._sources.close()
 
-    def _is_changed(self, name: str, found: Found) -> bool:
-        loaded, fingerprint = self._loaded.get(name), found.listing.fingerprint
-        if self._failed.get(name) == fingerprint:
-            return False  # it failed as it is now: not again before a file changes
-        return loaded is None or loaded.fingerprint != fingerprint
+    def _ask_for(self, keys: Iterable[str]) -> None:
+        with self._guard:
+            self._asked.update(keys)
 
-    def _try_load(self, name: str, found: Scan) -> TritonError | None:
+    def _unload(self, keys: Collection[str], unload_dependents: bool = False) -> None:
+        while keys:
+            members = {member for key in keys for member in self._links.members(key)} if unload_dependents else set()
+            with self._guard:
+                self._asked.difference_update(keys)
+            self._models.take_out({key: self._names[key] for key in sorted(keys)})
+            keys = {member for member in members if member not in self._asked and not self._links.needed(member)}
+
+    def _load_members(self, keys: Iterable[str]) -> None:
+        """Load what the ensembles among `keys` stand on, and what that stands on."""
+        seen = {self._names.get(key, key) for key in keys}
+        while names := {name for key in keys for name in self._links.member_names(key)} - seen:
+            seen |= names
+            found = self._sources.look_up(*sorted(names))
+            keys = found.names
+            self._at_once(partial(self._try_load, found=found, as_member=True), keys)
+
+    def _at_once(self, load: Callable[[str], object], keys: Sequence[str]) -> None:
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="load") as pool:
+            list(pool.map(load, keys))
+
+    def _try_load(self, key: str, found: Scan, *, as_member: bool = False) -> TritonError | None:
+        if key not in found.models:
+            error = _not_found(key, found)
+            log.error("%s", error.message)
+            return error
+        model = found.models[key]
+        return self._tried(LoadRequest(key, model.listing.name, model, as_member=as_member))
+
+    def _tried(self, request: LoadRequest) -> TritonError | None:
+        self._names[request.key] = request.name
         try:
-            if name not in found.models:
-                error = _not_found(name, found)
-                log.error("%s", error.message)
-                return error
-            self._load_found(name, found.models[name], None, {})
+            self._models.load(request)
         except TritonError as error:
             return error
         return None
 
-    def _load_found(self, name: str, found: Found | None, config: str | None, files: Mapping[str, bytes]) -> None:
-        with self._lock_of(name):
-            loaded = self._loaded.get(name)
-            fingerprint = found.listing.fingerprint if found is not None else ""
-            if config is None and loaded is not None and not loaded.overridden and loaded.fingerprint == fingerprint:
-                return
-            try:
-                prepared = self._prepare(name, found, config, files)
-                models, old = self._load_versions(name, prepared, _Loaded(fingerprint, config is not None, prepared))
-            except TritonError as error:
-                self._failed[name] = fingerprint
-                log.error("%s", error.message.rstrip())
-                self._table.explain(name, error.message.rstrip())
-                raise
-            self._failed.pop(name, None)
-            prepared.agents.tell(AgentAction.LOAD_COMPLETE)
-            for model in models:
-                self._events.loaded(model)
-            if loaded is not None:
-                self._retiring.retire(name, old, loaded.prepared)
-
-    def _prepare(self, name: str, found: Found | None, config: str | None, files: Mapping[str, bytes]) -> Prepared:
+    def _settled(self, key: str) -> TritonError | None:
         try:
-            self._refuse_when_stopping()
-            if files:
-                folder = write_override(name, files)
-                path = Path(folder.name)
-                return self._loader.prepare(list_model(name, path), path, config, folder.cleanup)
-            assert found is not None, "a load without files has a model on disk: this is a bug"  # noqa: S101
-            path = found.repository.localize(found.listing)
-            return self._loader.prepare(found.listing, path, config, lambda: found.repository.release(path))
-        except Exception as error:
-            raise _failure(f"failed to load '{name}', failed to poll from model repository", error) from error
-
-    def _load_versions(
-        self, name: str, prepared: Prepared, entry: _Loaded
-    ) -> tuple[Sequence[LoadedModel], Sequence[LoadedModel]]:
-        """Return the versions that serve from now on, and those that did before."""
-        try:
-            models = self._versions.load(prepared)
-            try:
-                with self._guard:  # from here on `stop` sees it
-                    self._refuse_when_stopping()
-                    self._loaded[name] = entry
-                    return list(models.values()), self._table.swap(name, models)
-            except Unavailable:
-                for model in models.values():
-                    model.close()
-                raise
-        except Exception as error:
-            prepared.agents.tell(AgentAction.LOAD_FAIL)
-            prepared.release()
-            # Triton's code for this is INVALID_ARG, whatever went wrong in the backend
-            raise InvalidArgument(_failure(f"load failed for model '{name}'", error).message + "\n") from error
-
-    def _refuse_when_stopping(self) -> None:
-        if self._stopping:
-            raise Unavailable("Server exiting")
-
-    def _lock_of(self, name: str) -> threading.Lock:
-        with self._guard:
-            return self._locks.setdefault(name, threading.Lock())
-
-
-def _failure(what: str, error: Exception) -> TritonError:
-    if isinstance(error, TritonError):
-        return Internal(f"{what}: {error.message}")
-    log.error("%s", what, exc_info=error)
-    return Internal(f"{what}: {type(error).__name__}: {error}")
+            self._models.settle(key)
+        except TritonError as error:
+            return error
+        return None
 
 
 def _check_name(name: str) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tritonpy.api.repo_agent import AgentAction
 from tritonpy.model.loaded import LoadedModel
@@ -19,21 +20,38 @@ log = logging.getLogger("tritonpy.repository")
 GRACE_S = 1.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Departure:
+    """Versions of one model that are to close, and what they were loaded from, if nothing is loaded from that any more."""
+
+    name: str
+    models: Sequence[LoadedModel]
+    prepared: Prepared | None = None
+
+
 class Retiring:
-    """One thread per retirement: a request that takes an hour holds up its own model alone."""
+    """One thread per retirement: a request that takes an hour holds up its own model alone, and the members of its ensemble."""
 
     def __init__(self, table: ModelTable, unloaded: Callable[[LoadedModel], None]) -> None:
         self._table = table
         self._unloaded = unloaded
-        self._live: dict[threading.Thread, Sequence[LoadedModel]] = {}
+        self._live: dict[threading.Thread, Departure] = {}
         self._guard = threading.Lock()
 
-    def retire(self, name: str, models: Sequence[LoadedModel], prepared: Prepared) -> None:
-        """Close `models` and then free what they were loaded from; returns at once."""
-        thread = threading.Thread(target=self._run, args=(name, models, prepared), name=f"unload {name}", daemon=True)
+    def retire(self, *departures: Departure) -> None:
+        """Close the models and then free what they were loaded from; returns at once.
+
+        The members of an ensemble close after it, if they are retired after it or together with it.
+        """
+        threads = []
         with self._guard:
-            self._live[thread] = models
-        thread.start()
+            for departure in departures:
+                name = f"unload {departure.name}"
+                thread = threading.Thread(target=self._run, args=(departure,), name=name, daemon=True)
+                self._live[thread] = departure
+                threads.append(thread)
+        for thread in threads:
+            thread.start()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for all retirements; after `timeout_s` the requests that still wait are answered with an error and False is returned.
@@ -43,7 +61,7 @@ class Retiring:
         if self._join(timeout_s):
             return True
         with self._guard:
-            late = [model for models in self._live.values() for model in models]
+            late = [model for departure in self._live.values() for model in departure.models]
         in_time = not any(model.open for model in late)
         for model in late:
             model.give_up()
@@ -57,24 +75,36 @@ class Retiring:
             thread.join(max(deadline - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in threads)
 
-    def _run(self, name: str, models: Sequence[LoadedModel], prepared: Prepared) -> None:
+    def _run(self, departure: Departure) -> None:
+        name, prepared = departure.name, departure.prepared
         try:
-            prepared.agents.tell(AgentAction.UNLOAD)
-            for model in models:
+            if prepared is not None:
+                prepared.agents.tell(AgentAction.UNLOAD)
+            for model in departure.models:
+                self._wait_for_ensembles(model)
                 self._close(model)
                 self._table.settle(name, model.version, State.UNAVAILABLE, UNLOADED)
                 self._unloaded(model)
                 log.info("successfully unloaded '%s' version %d", name, model.version)
-            prepared.agents.tell(AgentAction.UNLOAD_COMPLETE)
-            prepared.release()
+            if prepared is not None:
+                prepared.agents.tell(AgentAction.UNLOAD_COMPLETE)
+                prepared.release()
         except Exception:
             log.exception("the files of '%s' were not released", name)
         finally:
-            models = ()
+            del departure
             # A model is full of cycles, and the collector, tuned for requests, would let it lie for long.
             gc.collect()
             with self._guard:
                 del self._live[threading.current_thread()]
+
+    def _wait_for_ensembles(self, member: LoadedModel) -> None:
+        """Wait until the retiring ensembles that stand on `member` have answered: what they still have to ask it, it answers."""
+        with self._guard:
+            models = [model for departure in self._live.values() for model in departure.models]
+        for model in models:
+            if member in model.members.values():
+                model.drained.wait()
 
     @staticmethod
     def _close(model: LoadedModel) -> None:

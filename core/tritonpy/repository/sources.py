@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tritonpy.api.repository import ModelListing, Repository
+from tritonpy.config.qualified import qualified
 
 DUPLICATE = "model appears in two or more repositories"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A model and the repository that holds it."""
+    """A model and the repository that holds it; `namespace` is empty where the names of models are unique."""
 
     repository: Repository
     listing: ModelListing
+    namespace: str = ""
+
+    @property
+    def key(self) -> str:
+        """The model's qualified name."""
+        return qualified(self.namespace, self.listing.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What all repositories hold: the models that can be loaded, and the names that more than one of them has."""
+    """What all repositories hold: the models that can be loaded by their qualified names, and the names that more than one of them has."""
 
     models: Mapping[str, Found] = field(default_factory=dict)
     duplicates: frozenset[str] = frozenset()
@@ -31,31 +38,60 @@ class Scan:
         """Every name, sorted."""
         return sorted({*self.models, *self.duplicates})
 
-
-def look_up(repositories: Sequence[Repository], name: str) -> Scan:
-    """Return what all repositories hold of one model: no other model's files are looked at. Raises as `scan` does."""
-    found = [
-        Found(repository, listing) for repository in repositories if (listing := repository.find(name)) is not None
-    ]
-    if len(found) == 1:
-        return Scan({name: found[0]})
-    return Scan(duplicates=frozenset([name] if found else []))
+    def called(self, name: str) -> list[str]:
+        """Return the qualified names of the models with this plain name; the name itself where there is none."""
+        return [key for key, found in self.models.items() if found.listing.name == name] or [name]
 
 
-def scan(repositories: Sequence[Repository]) -> Scan:
-    """List all repositories. Raises Unavailable for one that cannot be read."""
+class Sources:
+    """All model repositories; where they are `namespaced`, several of them may hold models of the same name."""
+
+    def __init__(self, repositories: Sequence[Repository], namespaced: bool = False) -> None:
+        self._repositories = repositories
+        self._namespaced = namespaced
+
+    def scan(self) -> Scan:
+        """List all repositories. Raises Unavailable for one that cannot be read."""
+        return _scan(
+            self._found(repository, listing)
+            for repository in self._repositories
+            for listing in repository.scan().values()
+        )
+
+    def look_up(self, *names: str) -> Scan:
+        """Return what all repositories hold of models of these names: no other model's files are looked at. Raises as `scan` does."""
+        return _scan(
+            self._found(repository, listing)
+            for repository in self._repositories
+            for name in names
+            if (listing := repository.find(name)) is not None
+        )
+
+    def names(self) -> Counter[tuple[str, str]]:
+        """Return every namespace and name and how many repositories have it; no model's files are looked at. Raises as `scan` does."""
+        return Counter(
+            (self._namespace(repository), name) for repository in self._repositories for name in repository.names()
+        )
+
+    def close(self) -> None:
+        """Close the repositories."""
+        for repository in self._repositories:
+            repository.close()
+
+    def _found(self, repository: Repository, listing: ModelListing) -> Found:
+        return Found(repository, listing, self._namespace(repository))
+
+    def _namespace(self, repository: Repository) -> str:
+        return repository.context.url if self._namespaced else ""
+
+
+def _scan(found: Iterable[Found]) -> Scan:
     models: dict[str, Found] = {}
     duplicates: set[str] = set()
-    for repository in repositories:
-        for name, listing in repository.scan().items():
-            if name in models:
-                duplicates.add(name)
-            models[name] = Found(repository, listing)
+    for model in found:
+        if model.key in models:
+            duplicates.add(model.key)
+        models[model.key] = model
     for name in duplicates:
         del models[name]
     return Scan(models, frozenset(duplicates))
-
-
-def names(repositories: Sequence[Repository]) -> Counter[str]:
-    """Return every name and how many repositories have it; no model's files are looked at. Raises as `scan` does."""
-    return Counter(name for repository in repositories for name in repository.names())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tritonpy.api.engine import ModelIndex
@@ -56,7 +56,7 @@ class ModelTable:
         """Return the ready model. Raises NotFound, Unavailable or InvalidArgument in Triton's words."""
         entry = self._entries.get(name)
         if entry is None:
-            raise InvalidArgument(f"Request for unknown model: '{name}' is not found")
+            name, entry = self._elsewhere(name)
         if version == -1:
             if entry.latest is None:
                 raise NotFound(f"Request for unknown model: '{name}' has no available versions")
@@ -68,6 +68,16 @@ class ModelTable:
             raise Unavailable(f"Request for unknown model: '{name}' version {version} is not at ready state")
         return record.model
 
+    def introduce(self, key: str, name: str) -> None:
+        """Let the model `key` be found by its plain name too, where models have namespaces."""
+
+    def dismiss(self, key: str, name: str) -> None:
+        """Undo `introduce`: nobody wants the model any more."""
+
+    def _elsewhere(self, name: str) -> tuple[str, Entry]:
+        """Return a model, and how it is called, that has an entry under another name. Raises as `find` does."""
+        raise InvalidArgument(f"Request for unknown model: '{name}' is not found")
+
     def config(self, name: str, version: int = -1) -> ModelConfig:
         """Return the configuration of the ready model. Raises as `find` does."""
         return self.find(name, version).config
@@ -76,12 +86,19 @@ class ModelTable:
         """Return the ready versions of `name`, ascending."""
         entry = self._entries.get(name)
         if entry is None:
-            return []
+            try:
+                _, entry = self._elsewhere(name)
+            except (InvalidArgument, NotFound):
+                return []
         return [record.model for _, record in sorted(entry.versions.items()) if record.model is not None]
 
     def all_ready(self) -> list[LoadedModel]:
         """Return every ready version of every model, by name and version."""
         return [model for name in sorted(self._entries) for model in self.ready(name)]
+
+    def serving(self) -> dict[str, str]:
+        """Return the plain name of every model that has a ready version."""
+        return {key: entry.latest.name for key, entry in list(self._entries.items()) if entry.latest is not None}
 
     def records(self) -> list[tuple[str, int, VersionRecord]]:
         """Return every version of every model, by name and version."""
@@ -105,6 +122,21 @@ class ModelTable:
             entry = self._entries.setdefault(name, Entry())
             if set(entry.versions) <= {NO_VERSION}:
                 self._replace(entry, {NO_VERSION: VersionRecord(State.UNAVAILABLE, reason)})
+
+    def remark(self, name: str, version: int, reason: str) -> None:
+        """Record why a version that serves, and goes on to, could not be changed; nothing once it could."""
+        with self._changes:
+            entry = self._entries[name]
+            record = entry.versions.get(version)
+            if record is not None and record.model is not None:
+                self._replace(entry, {**entry.versions, version: replace(record, reason=reason)})
+
+    def retract(self, name: str) -> None:
+        """Undo `explain`: nobody wants the model any more."""
+        with self._changes:
+            entry = self._entries.get(name)
+            if entry is not None and NO_VERSION in entry.versions:
+                self._replace(entry, {})
 
     def settle(self, name: str, version: int, state: State, reason: str = "") -> None:
         """Record how unloading ended, unless the version was loaded again meanwhile."""
@@ -133,9 +165,9 @@ class ModelTable:
             self._replace(entry, versions)
             return old
 
-    def index(self, name: str) -> list[ModelIndex]:
-        """Return the index lines of one model."""
-        entry = self._entries.get(name)
+    def index(self, key: str, name: str = "") -> list[ModelIndex]:
+        """Return the index lines of the model `key`, which clients call `name` if that is not the same."""
+        entry, name = self._entries.get(key), name or key
         if entry is None or not entry.versions:
             return [ModelIndex(name)]
         return [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
+from tritonpy.config.needed_steps import needed_steps
 from tritonpy.config.normalize import instance_specs
+from tritonpy.config.qualified import called_model
 from tritonpy.errors import TritonError, Unavailable
 from tritonpy.runners.deadlock import circle, stuck
 from tritonpy.runners.slot import Slot
@@ -117,7 +119,8 @@ class CallGraph:
         batch, groups = node.batch, list[list[Node]]()
         if batch is None:
             called = self._models_called.get(node, Counter())
-            groups += self._instances(node.model_name, node.model_version, blocked, set(), called)
+            wanted = None if node.outputs is None else tuple(node.outputs)
+            groups += self._instances(node.model_name, node.model_version, wanted, blocked, set(), called)
         elif batch.executing:
             groups.append([batch.instance])
         groups += [[call] for call in self._still_open(self._made_for.get(node, ()))]
@@ -127,11 +130,15 @@ class CallGraph:
         self,
         name: str,
         version: int,
+        wanted: Collection[str] | None,
         blocked: dict[Slot, tuple[ModelConfig, list[InferRequest]]],
         seen: set[tuple[str, int]],
         called: Counter[str],
     ) -> Iterator[list[Node]]:
-        """Yield the instances of a model, where all of them are blocked; of an ensemble, those of each model that is not yet `called` for it."""
+        """Yield the instances of a model, where all of them are blocked; of an ensemble, those of each model that is not yet `called` for it.
+
+        `wanted` are the outputs that it is asked for (None: all): an ensemble runs the steps that they need.
+        """
         if (name, version) in seen:
             return
         seen.add((name, version))
@@ -139,14 +146,18 @@ class CallGraph:
             config = self._find(name, version)
         except TritonError:  # a call to it fails, which is an answer
             return
-        slots: list[Node] = [slot for slot, (its, _) in blocked.items() if its is config]
+        slots: list[Node] = [slot for slot, (its, _) in blocked.items() if its is config and not slot.leaving]
         if slots and len(slots) >= sum(not spec.passive for spec in instance_specs(config)):
             yield slots
         to_come = called.copy()
-        for step in config.ensemble_scheduling.step:
-            to_come[step.model_name] -= 1
-            if to_come[step.model_name] < 0:
-                yield from self._instances(step.model_name, step.model_version, blocked, seen, Counter())
+        steps = config.ensemble_scheduling.step
+        outputs = [output.name for output in config.output] if wanted is None else wanted
+        for step in [steps[place] for place in needed_steps(steps, outputs)]:
+            name = called_model(step)
+            to_come[name] -= 1
+            if to_come[name] < 0:
+                asked = tuple(step.output_map)
+                yield from self._instances(name, step.model_version, asked, blocked, seen, Counter())
 
     def _still_open(self, calls: WeakSet[InferRequest] | tuple[()]) -> list[InferRequest]:
         return [call for call in list(calls) if not call.answered and call in self._open]

@@ -33,6 +33,7 @@ class Dispatcher:
         self._rung = False  # a ring is due at the end of the loop's turn
         self._lonely = True  # the last batch was a single request
         self._idle: list[Slot] = []
+        self._leaving: list[Slot] = []
         self._closed = False
         self._bounded = False
         self._armed_ns = 0
@@ -65,10 +66,10 @@ class Dispatcher:
                 self._rings.soon(self._ring_idle)
 
     def wait_ready(self, slot: Slot) -> bool:
-        """Park the calling thread until the scheduler has a batch for `slot`; False when the model is closed."""
+        """Park the calling thread until the scheduler has a batch for `slot`; False when the model is closed, or done with `slot`."""
         while True:
             with self.lock:
-                if self._closed:
+                if self._closed or slot.gone:
                     return False
                 ready = self._scheduler.ready(slot.index, now_ns()) if slot.room() > 0 else False
                 if ready is True:
@@ -78,6 +79,11 @@ class Dispatcher:
                 self._idle.append(slot)
             self.flush()
             self._park(slot)
+
+    def wants(self, slot: Slot) -> bool:
+        """Say whether the scheduler has a batch for `slot` right now."""
+        with self.lock:
+            return not self._closed and slot.room() > 0 and self._scheduler.ready(slot.index, now_ns()) is True
 
     def wait_ring(self, slot: Slot) -> None:
         """Park the calling thread until the next ring, without a question to the scheduler: it just failed."""
@@ -130,6 +136,12 @@ class Dispatcher:
                 slot.idle = False
                 self._idle.remove(slot)
 
+    def lost(self, slot: Slot) -> None:
+        """Take note that the memory of an instance is gone."""
+        with self.lock:
+            self._scheduler.lost(slot.index)
+        self.flush()
+
     def cancel(self, request: InferRequest) -> None:
         """Let the scheduler drop `request` if it still waits."""
         if not self._has_instances:
@@ -153,6 +165,8 @@ class Dispatcher:
             self._scheduler.released(request, reschedule)
         if self._idle and (self._bounded or self._wants_releases):
             self._ring(now_ns())
+        if self._leaving:
+            self._dismiss()
 
     def bound(self) -> None:
         """Take note that some instance bounds what it holds: each answer may make room for a batch."""
@@ -163,9 +177,25 @@ class Dispatcher:
         try:
             with self.lock:
                 self._ring(now_ns())
+                self._dismiss()
         except Exception as error:
             self.failed(error)
         self.flush()
+
+    def leave(self, slot: Slot) -> None:
+        """Give `slot`, whose instance the scheduler was told to forget, nothing more that is not bound to it; ring it when it is done with all."""
+        with self.lock:
+            slot.leaving = True
+            self._leaving.append(slot)
+            self._dismiss()
+
+    def wind_down(self) -> bool:
+        """Let no new sequence begin, where the scheduler knows sequences; say whether some live."""
+        with self.lock:
+            if type(self._scheduler).is_live is Scheduler.is_live:
+                return False
+            self._scheduler.stop()
+            return self._scheduler.is_live()
 
     def close(self) -> None:
         """Send every instance's thread home."""
@@ -219,6 +249,16 @@ class Dispatcher:
             slot.ring()
             return
 
+    def _dismiss(self) -> None:
+        for slot in tuple(self._leaving):
+            slot.dismissed = not self._scheduler.holds(slot.index)
+            if slot.dismissed and slot.open == 0:
+                slot.gone = True
+                self._leaving.remove(slot)
+                if slot.idle:
+                    self.withdraw(slot)
+                    slot.ring()
+
     def _park(self, slot: Slot) -> None:
         if slot.until_ns == 0:
             slot.bell.acquire()
@@ -243,7 +283,10 @@ class Dispatcher:
         with self.lock:
             self._armed_ns = 0
             if not self._closed:
-                self._expire(now_ns())
+                now = now_ns()
+                self._expire(now)
+                self._ring(now)  # what expired may have made room for what waits
+                self._dismiss()
         self.flush()
 
 

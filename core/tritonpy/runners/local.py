@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.api.scheduler import UNBOUNDED
+from tritonpy.errors import Unavailable
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.host_policies import HostPolicies
+from tritonpy.runners.local_instance import LocalInstance
 from tritonpy.runners.readiness import ReadinessCheck
-from tritonpy.runners.runner import Runner
-from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch, InferRequest
+from tritonpy.runners.runner import Newcomer, Runner
+from tritonpy.runners.turn import Turn
+from tritonpy.runners.warmup import MakeSamples
+from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
-log = logging.getLogger("tritonpy.instance")
 _serial = itertools.count(1)
 
 
 class LocalRunner(Runner):
-    """Starts, feeds and ends the instances. An instance is built, run and closed on its own thread."""
+    """Builds, feeds and ends the instances."""
 
     def __init__(
         self,
@@ -36,6 +39,8 @@ class LocalRunner(Runner):
         limiter: RateLimiter,
         guards: BatchGuards,
         cancel_calls: Callable[[InferRequest], None],
+        samples: MakeSamples | None = None,
+        policies: HostPolicies | None = None,
     ) -> None:
         self._model = model
         self._backend = backend
@@ -43,41 +48,55 @@ class LocalRunner(Runner):
         self._limiter = limiter
         self._guards = guards
         self._cancel_calls = cancel_calls
-        self._threads: list[threading.Thread] = []
-        self._permits: list[str] = []
-        self._instances: list[Backend] = []
+        self._samples = samples
+        self._policies = policies or HostPolicies()
+        self._changing = threading.Lock()
+        self._instances: dict[int, LocalInstance] = {}  # replaced as a whole: readers take no lock
+        self._leaving: list[LocalInstance] = []
+        self._stopped = False
         self._readiness = ReadinessCheck(self._ask, model.log)
 
-    def start(self, instances: Sequence[tuple[InstanceContext, ModelInstanceGroup]]) -> None:
-        starts = [_Start(context) for context, _ in instances]
-        for start, (context, group) in zip(starts, instances, strict=True):
-            self._limiter.register(start.permit, context.device_id, group)
-            self._permits.append(start.permit)
-        for start in starts:
-            start.thread = threading.Thread(target=self._run, args=(start,), name=start.context.name, daemon=True)
-            start.thread.start()
-        for start in starts:
-            start.done.wait()
-        self._threads = [start.thread for start in starts]
-        self._instances = [start.backend for start in starts if start.backend is not None]
-        failed = next((start.error for start in starts if start.error is not None), None)
-        if failed is not None:
-            raise failed
-        if any(context.max_open is not None for context, _ in instances):
+    def add(self, newcomers: Sequence[Newcomer]) -> None:
+        instances: dict[int, LocalInstance] = {}
+        with self._changing:
+            if self._stopped:
+                raise Unavailable("the model was unloaded")
+            try:
+                for context, group in newcomers:
+                    instances[context.index] = self._instance(context, group)
+                _build(instances.values())
+            except BaseException:
+                for instance in instances.values():
+                    instance.stop()
+                raise
+            self._instances = {**self._instances, **instances}
+        if any(context.max_open is not None for context, _ in newcomers):
             self._dispatcher.bound()
 
+    def serve(self, indexes: Collection[int]) -> None:
+        for index in indexes:
+            self._instances[index].serve()
+
+    def remove(self, indexes: Collection[int]) -> list[Future[None]]:
+        with self._changing:
+            removed = [self._instances[index] for index in indexes]
+            self._instances = {index: each for index, each in self._instances.items() if index not in indexes}
+            self._leaving = [instance for instance in (*self._leaving, *removed) if instance.alive()]
+            for instance in removed:
+                instance.leave()
+        return [instance.over for instance in removed]
+
     def stop(self) -> None:
-        self._dispatcher.close()
-        for thread in self._threads:
-            thread.join()
-        for permit in self._permits:
-            self._limiter.unregister(permit)
-        self._instances = []
-        self._backend.unload(self._model.shared)
-        self._model.shared = None
+        with self._changing:
+            self._stopped = True
+            self._dispatcher.close()
+            for instance in (*self._instances.values(), *self._leaving):
+                instance.stop()
+            self._backend.unload(self._model.shared)
+            self._model.shared = None
 
     def alive(self) -> bool:
-        return all(thread.is_alive() for thread in self._threads)
+        return all(instance.alive() for instance in self._instances.values())
 
     def is_ready(self) -> bool:
         asks = self._backend.is_ready is not Backend.is_ready
@@ -86,92 +105,35 @@ class LocalRunner(Runner):
     def cancelled(self, request: InferRequest) -> None:
         self._cancel_calls(request)  # the instance itself reads the request's flag
 
-    def _ask(self) -> bool:
-        return all(instance.is_ready() for instance in self._instances)
-
-    def _run(self, start: _Start) -> None:
-        try:
-            start.backend = backend = self._backend(self._model, start.context)
-        except BaseException as error:
-            start.error = error
-            return
-        finally:
-            start.done.set()
-        slot = Slot(start.context)
-        start.context.take_more = lambda count: self._take_more(slot, count)
-        self._serve(slot, backend, start.permit)
-        try:
-            backend.close()
-        except Exception:
-            log.exception("instance %s failed to close", slot.name)
-
-    def _serve(self, slot: Slot, backend: Backend, permit: str) -> None:
-        while True:
-            try:
-                self._serve_until_closed(slot, backend, permit)
-            except (
-                Exception
-            ) as error:  # a scheduler or limiter that raises must not leave its requests without an answer
-                self._guards.drop(error)
-                self._dispatcher.wait_ring(slot)
-            else:
-                return
-
-    def _serve_until_closed(self, slot: Slot, backend: Backend, permit: str) -> None:
-        dispatcher, limiter = self._dispatcher, self._limiter
-        permitted = threading.Lock()  # released by the limiter where it could not say yes at once
-        permitted.acquire()
-        while dispatcher.wait_ready(slot):
-            if not limiter.acquire(permit, permitted.release):
-                permitted.acquire()
-            try:
-                batch = self._next_batch(slot, UNBOUNDED)
-                if batch is not None:
-                    self._execute(slot, backend, batch)
-                    # The batch must not outlive its execution in this frame: its buffers are the client's.
-                    del batch
-            finally:
-                limiter.release(permit)
-
-    def _next_batch(self, slot: Slot, count: int) -> Batch | None:
-        batch = self._dispatcher.take(slot, count)
-        if batch is None:
-            return None
-        batch.model = self._model
-        return batch if self._guards.admit(batch) else None
-
-    def _take_more(self, slot: Slot, count: int) -> Batch | None:
-        batch = self._next_batch(slot, count)
-        if batch is not None:
-            batch.executing = True
-            slot.joined = [*filter(_is_open, slot.joined), batch]
-        return batch
-
-    def _execute(self, slot: Slot, backend: Backend, batch: Batch) -> None:
-        batch.executing = True
-        try:
-            backend.execute(batch)
-        except BaseException as error:
-            self._guards.fail((batch, *slot.joined), error)
-        batch.executing = False
-        if slot.joined:
-            for joined in slot.joined:
-                joined.executing = False
-            slot.joined = []
-
-
-def _is_open(batch: Batch) -> bool:
-    return not all(request.answered for request in batch.requests)
-
-
-class _Start:
-    """An instance on its way up."""
-
-    def __init__(self, context: InstanceContext) -> None:
-        self.context = context
+    def _instance(self, context: InstanceContext, group: ModelInstanceGroup) -> LocalInstance:
         # What the limiter knows the instance by: unlike its name unique, also while a version and its replacement are both loaded.
-        self.permit = f"{context.name}#{next(_serial)}"
-        self.done = threading.Event()
-        self.backend: Backend | None = None
-        self.error: BaseException | None = None
-        self.thread: threading.Thread
+        permit = f"{context.name}#{next(_serial)}"
+        limited = not context.passive and self._limiter.register(permit, context.device_id, group)
+        return LocalInstance(
+            self._model,
+            self._backend,
+            context,
+            self._dispatcher,
+            self._guards,
+            self._samples,
+            Turn(self._limiter, permit, self._dispatcher.wake) if limited else None,
+            self._policies.of(context),
+            _nothing if context.passive else partial(self._limiter.unregister, permit),
+        )
+
+    def _ask(self) -> bool:
+        return all(instance.built.result().is_ready() for instance in self._instances.values())
+
+
+def _build(instances: Collection[LocalInstance]) -> None:
+    """Build them all at the same time. Raises what the first failing one raised."""
+    for instance in instances:
+        instance.start()
+    errors = [instance.built.exception() for instance in instances]
+    failed = next((error for error in errors if error is not None), None)
+    if failed is not None:
+        raise failed
+
+
+def _nothing() -> None:
+    """Who was not registered needs not be forgotten."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from tritonpy.api.backend import InstanceContext
@@ -15,16 +16,33 @@ if TYPE_CHECKING:
 READINESS_LIMIT_S = 5.0  # how long a model may think about whether it is ready, before it is taken for not ready
 
 
-class Runner(ABC):
-    """Starts, feeds and ends the instances of one model version.
+Newcomer = tuple[InstanceContext, "ModelInstanceGroup"]
 
-    Life: `start` and `stop` are called once each, from a thread that may wait; `stop` also after a `start` that raised. The other methods may be
-    called from any thread between the two.
+
+class Runner(ABC):
+    """Starts, feeds and ends the instances of one model version. An instance is known by its index.
+
+    Life: `add` and `serve`, whenever there are to be more instances, `remove` when there are to be fewer, `stop` once, also after an `add` that
+    raised. These wait, and are called from threads that may; `stop` may come while another one runs. The other methods may be called from any thread.
     """
 
     @abstractmethod
-    def start(self, instances: Sequence[tuple[InstanceContext, ModelInstanceGroup]]) -> None:
-        """Build every instance, return when all are ready to execute. Raises what the first failing one raised."""
+    def add(self, newcomers: Sequence[Newcomer]) -> None:
+        """Build further instances, return when all are ready to execute; none takes a request before `serve`.
+
+        Raises what the first failing one raised, and then none of them is left.
+        """
+
+    @abstractmethod
+    def serve(self, indexes: Collection[int]) -> None:
+        """Let instances that were added take requests; those that are passive never do."""
+
+    @abstractmethod
+    def remove(self, indexes: Collection[int]) -> list[Future[None]]:
+        """Let instances end when they did what is bound to them; return what is done when each of them is gone.
+
+        The scheduler was told before. Instances that never served end at once.
+        """
 
     @abstractmethod
     def stop(self) -> None:
@@ -32,7 +50,7 @@ class Runner(ABC):
 
     @abstractmethod
     def alive(self) -> bool:
-        """Say from memory whether every instance is there; runs nothing of the model and never waits."""
+        """Say from memory whether every instance is there that is to stay; runs nothing of the model and never waits."""
 
     @abstractmethod
     def is_ready(self) -> bool:

@@ -15,7 +15,19 @@ class Slot:
     A bare lock is the bell: released to ring, acquired to wait. It costs a tenth of a threading.Condition.
     """
 
-    __slots__ = ("bell", "context", "idle", "index", "joined", "name", "open", "until_ns")
+    __slots__ = (
+        "bell",
+        "context",
+        "dismissed",
+        "gone",
+        "idle",
+        "index",
+        "joined",
+        "leaving",
+        "name",
+        "open",
+        "until_ns",
+    )
 
     def __init__(self, context: InstanceContext) -> None:
         self.context = context
@@ -24,6 +36,9 @@ class Slot:
         self.open = 0  # requests that the instance holds unanswered
         self.joined: list[Batch] = []  # taken by the backend itself, in the middle of an execution
         self.idle = False
+        self.leaving = False  # it gets nothing that is not bound to it
+        self.dismissed = False  # it gets nothing at all
+        self.gone = False  # and everything that it got is answered
         self.until_ns = 0  # while idle: when it looks again by itself, 0 for never
         self.bell = threading.Lock()
         self.bell.acquire()
@@ -34,5 +49,7 @@ class Slot:
 
     def room(self) -> int:
         """Return how many more requests the instance may hold."""
+        if self.dismissed:
+            return 0
         bound = self.context.max_open
         return UNBOUNDED if bound is None else bound - self.open

@@ -36,6 +36,11 @@ class AnswerStatistics:
         found: list[AnswerCounter | None] = [self._responses, self._first, self._summaries, self._gpus]
         self.counters = tuple(each for each in found if each is not None)
 
+    def use_cache(self) -> None:
+        """Measure what a response cache does; before the first request."""
+        if self._summaries is not None:
+            self._summaries.use_cache(now_ns())
+
     def executed(self, batch: Batch) -> None:
         """Count one execution, before the first of its answers."""
         if self._gpus is not None:

@@ -14,7 +14,7 @@ from tritonpy.api.engine import (
 )
 from tritonpy.clock import epoch_ms
 from tritonpy.errors import FailureReason
-from tritonpy.types import Batch
+from tritonpy.types import Batch, Work
 
 
 @dataclass(slots=True)
@@ -25,6 +25,13 @@ class _Execution:
     input_ns: int = 0
     infer_ns: int = 0
     output_ns: int = 0
+
+    def add(self, work: Work) -> None:
+        """Count one execution."""
+        self.count += 1
+        self.input_ns += work.input_ns
+        self.infer_ns += work.infer_ns
+        self.output_ns += work.output_ns
 
 
 @dataclass(slots=True)
@@ -91,6 +98,18 @@ class Counters:
             self.infer_ns += count * (batch.infer_end_ns - batch.input_end_ns)
             self.output_ns += count * max(done.end_ns - batch.infer_end_ns, 0)
 
+    def worked(self, work: Work, batch: Batch | None, rows: int, end_ns: int) -> None:
+        """Add what one request of `batch` cost to `work`; one that other models computed (None) counts as an execution of its own."""
+        if batch is not None:
+            work.add(Work.of(batch, end_ns))
+            return
+        self.executions += 1
+        self.last_inference_ms = epoch_ms()
+        self.input_ns += work.input_ns
+        self.infer_ns += work.infer_ns
+        self.output_ns += work.output_ns
+        self.batches.setdefault(rows, _Execution()).add(work)
+
     def cache_hit(self, total_ns: int, queue_ns: int, lookup_ns: int) -> None:
         """Count one request that the cache answered: a success, and no inference."""
         self.success += 1
@@ -99,11 +118,14 @@ class Counters:
         self.cache_hits += 1
         self.cache_hit_ns += lookup_ns
 
-    def cache_missed(self, lookup_and_insertion_ns: int, insertion_ns: int) -> None:
-        """Add the cache's part to a request that succeeded; its own time ended before the insertion."""
-        self.success_ns += insertion_ns
+    def cache_missed(self, cache_ns: int) -> None:
+        """Add the cache's part to a request that succeeded: the look-up, and the insertion where it came before the answer."""
         self.cache_misses += 1
-        self.cache_miss_ns += lookup_and_insertion_ns
+        self.cache_miss_ns += cache_ns
+
+    def cache_inserted(self, insertion_ns: int) -> None:
+        """Add an insertion that came after the answer."""
+        self.cache_miss_ns += insertion_ns
 
     def failed(self, reason: FailureReason, total_ns: int) -> None:
         """Count one request that ended in an error after `total_ns`."""

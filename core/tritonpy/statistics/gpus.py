@@ -35,6 +35,12 @@ class GpuCounters:
         if response.error is not None:
             counters.failed(response.error.reason, total_ns)
             return
+        look = request.cache
+        if look is not None and look.hit:
+            counters.cache_hit(total_ns, look.start_ns - request.queued_ns, look.lookup_ns)
+            return
+        if look is not None:
+            self._counters[None].cache_missed(look.cache_ns)  # no GPU had a part in that
         queue_ns = (now_ns if batch is None else batch.start_ns) - request.queued_ns
         counters.succeeded(Succeeded(batch, now_ns, 1, request.batch_size, total_ns, queue_ns))
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tritonpy.testing.contracts.repo_agent import RepoAgentContract
     from tritonpy.testing.contracts.repository import RepositoryContract
     from tritonpy.testing.contracts.scheduler import SchedulerContract
+    from tritonpy.testing.contracts.sharing import SharingContract
     from tritonpy.testing.contracts.trace_sink import TraceSinkContract
     from tritonpy.testing.in_process_server import RunningServer, running_server
     from tritonpy.testing.model_repository import ModelRepository
@@ -88,6 +89,7 @@ _MODULES = {
     "RepositoryContract": "contracts.repository",
     "RunningServer": "in_process_server",
     "SchedulerContract": "contracts.scheduler",
+    "SharingContract": "contracts.sharing",
     "SchedulerHarness": "scheduler_harness",
     "SharedObject": "posix_memory",
     "SlowClient": "slow_client",
@@ -132,6 +134,7 @@ __all__ = [
     "SchedulerContract",
     "SchedulerHarness",
     "SharedObject",
+    "SharingContract",
     "SlowClient",
     "ToyEngine",
     "ToyModel",

@@ -20,6 +20,7 @@ from tritonpy.config.normalize import normalize
 from tritonpy.config.server import decode_options
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.errors import Internal, TritonError
+from tritonpy.layout import BatchLayout
 from tritonpy.runners.isolation import isolated, loads_elsewhere
 from tritonpy.testing.isolated_instance import IsolatedInstance
 from tritonpy.testing.toy_engine import ToyEngine
@@ -60,6 +61,7 @@ class BackendHarness:
             stack.push(self._exits.pop_all())
             model = self.model
             model.config = normalize(merge_auto_complete(model.config, self.backend.auto_complete(model)))
+            model.layout = BatchLayout.of(model.config)
             model.output_types = {item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output}
             stack.callback(model.metrics.close)
             make: Callable[[ModelContext, InstanceContext], Backend] = self.backend

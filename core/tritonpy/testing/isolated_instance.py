@@ -59,7 +59,7 @@ class IsolatedInstance(Backend):
         model = self.model
         neighbours = Neighbours(model.engine.model_config, CallGraph(model.engine.model_config))
         worker = Worker(
-            model, self.instance, self._launcher, neighbours, self._loop, self._done, self._ended, _nothing_more
+            model, self.instance, self._launcher, neighbours, self._loop, None, self._done, self._ended, _nothing_more
         )
         await worker.start()
         return worker

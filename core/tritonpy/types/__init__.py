@@ -13,6 +13,7 @@ from tritonpy.types.stream_sink import StreamSink
 from tritonpy.types.strings import decode_strings, encode_strings, string_offsets
 from tritonpy.types.tensor import CPU, Tensor
 from tritonpy.types.trace import Trace, TraceFamily, TraceLevel
+from tritonpy.types.work import Work
 
 __all__ = [
     "CPU",
@@ -42,6 +43,7 @@ __all__ = [
     "Trace",
     "TraceFamily",
     "TraceLevel",
+    "Work",
     "datatype_of",
     "decode_strings",
     "encode_strings",

@@ -22,18 +22,17 @@ class Batch(msgspec.Struct, eq=False, weakref=True):
     """One execution: its requests, and what the scheduler adds to them.
 
     `slots` is None for a plain batch; in a direct sequence batch it has one entry per slot, None where a slot has no
-    data. `controls` and `states` hold tensors for the whole batch, one row per slot (or per request without slots);
-    `batch_inputs` the tensors that `batch_input` of the configuration asks for. Outputs named in `state_outputs` are not
-    sent: they are left in `new_states`, whole, for the scheduler to take back.
+    data. `controls` and `states` hold tensors for the whole batch, one row per slot (or per request without slots). Outputs named in `state_outputs` are
+    left in `new_states`, whole, for the scheduler to take back. A state whose array may be written to is the one buffer of its sequence:
+    a backend may compute the new state in it and return it.
     """
 
     requests: list[InferRequest]
     slots: Sequence[InferRequest | None] | None = None
     controls: Sequence[Tensor] = NO_TENSORS
     states: Sequence[Tensor] = NO_TENSORS
-    batch_inputs: Sequence[Tensor] = NO_TENSORS
     state_outputs: Sequence[str] = ()
-    new_states: dict[str, Any] = msgspec.field(default_factory=dict)
+    new_states: dict[str, Tensor] = msgspec.field(default_factory=dict)
     # Filled in by the runner before the backend sees the batch.
     model: ModelContext | None = None
     instance: Any = None

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tritonpy.types.batch import Batch
+    from tritonpy.types.cache_look import CacheLook
     from tritonpy.types.region import HeldRegions
     from tritonpy.types.response import InferResponse
     from tritonpy.types.sink import Sink
+    from tritonpy.types.work import Work
 
 ParameterValue = str | int | bool | float
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
@@ -105,12 +107,14 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     headers: Mapping[str, str] | None = None
     trace: Any = None
     parent: InferRequest | None = None
+    work: Work | None = None  # where somebody wants to know what it costs: an ensemble, of its steps
     received_ns: int = 0
     queued_ns: int = 0
     # What the engine and the model know of it; frontends and backends read, only those two write.
     regions: HeldRegions | None = None
     owner: Owner = UNOWNED
     batch: Batch | None = None
+    cache: CacheLook | None = None
     batch_size: int = 1
     unchecked_strings: bool = False
     answered: bool = False

@@ -53,6 +53,17 @@ class Tensor(msgspec.Struct, eq=False, gc=False):
             return cls(name, datatype, array.shape, encode_strings(array.ravel().tolist()))
         return cls(name, datatype, array.shape, np.ascontiguousarray(array, DTYPES[datatype]).reshape(array.shape))
 
+    def view(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """Return the same data under another name and shape, without a copy.
+
+        Raises ValueError for a shape of another size.
+        """
+        data = self.data
+        # BYTES is flat already; on another device the tensor's shape is what counts
+        if shape != self.shape and self.datatype != "BYTES" and isinstance(data, np.ndarray):
+            data = data.reshape(shape)
+        return Tensor(name, self.datatype, shape, data, self.device, self._offsets)
+
     @property
     def nbytes(self) -> int:
         """Size of the data in bytes, wherever it lies."""

@@ -60,7 +60,7 @@ def _known(identity: str, entry: Entry) -> KnownKey:
         raise ValueError(f"'{identity}' is no id of a key: it has 12 hexadecimal digits in lower case")
     if entry.expires is not None and entry.expires.tzinfo is None:
         raise ValueError(f"keys.{identity}: 'expires' needs a time zone, such as 2030-01-01T00:00:00Z")
-    principal = Principal(f"{entry.name} ({identity})", entry.rights())
+    principal = Principal(f"{entry.name} ({identity})", entry.rights(), entry.name)
     return KnownKey(entry.hash, principal, math.inf if entry.expires is None else entry.expires.timestamp())
 
 

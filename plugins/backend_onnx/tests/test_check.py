@@ -14,6 +14,11 @@ OPTIONAL = Signature(
 )
 SCALAR = Signature({"A": TensorInfo("FP32", ())}, {"B": TensorInfo("FP32", ())}, {})
 RAGGED = Signature({"A": TensorInfo("FP32", (-1,))}, {"B": TensorInfo("FP32", (-1, 3))}, {})
+MADE = Signature(
+    {"A": TensorInfo("FP32", (-1,)), "N": TensorInfo("INT32", (-1,)), "M": TensorInfo("INT32", (-1,))},
+    {"B": TensorInfo("FP32", (-1, 3))},
+    {},
+)
 SEQUENCE = Signature(
     {
         "A": TensorInfo("FP32", (-1, 3)),
@@ -36,6 +41,12 @@ ID = 'control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_ty
 STATE = 'state { input_name: "SIN" output_name: "SOUT" data_type: TYPE_FP32 dims: 2 }'
 
 
+RAGGED_A = tensor("input", "A", dims="-1", more="allow_ragged_batch: true")
+ONE_COUNT = 'batch_input { target_name: "N" data_type: TYPE_INT32 source_input: "A" }'
+COUNTS = 'batch_input { target_name: ["N", "M"] data_type: TYPE_INT32 source_input: "A" }'
+COUNTS_OF_X = COUNTS.replace('"M"', '"X"')
+
+
 def config(text):
     return text_format.Parse('name: "m" ' + text, ModelConfig())
 
@@ -51,6 +62,7 @@ def config(text):
         (OPTIONAL, f"{A} {B}"),
         (SCALAR, f"{tensor('input', 'A', dims='1')} {tensor('output', 'B', dims='1 1')}"),
         (RAGGED, f"max_batch_size: 8 {tensor('input', 'A', dims='-1', more='allow_ragged_batch: true')} {B}"),
+        (MADE, f"max_batch_size: 8 {RAGGED_A} {B} {COUNTS}"),
         (SEQUENCE, f"max_batch_size: 8 {A} {B} sequence_batching {{ {START} {ID} {STATE} }}"),
         (BATCHED, f'max_batch_size: 8 {A} {tensor("output", "B", dims="7")} batch_output {{ target_name: "B" }}'),
     ],
@@ -93,6 +105,18 @@ CASES = [
         SCALAR, f"{tensor('input', 'A', dims='1')} {tensor('output', 'B', dims='1 2')}",
         ("unable to load model 'm', scalar tensor 'B', should only provide 1 in the model configuration when the model doesn't "
         "support batching. Model configuration provided: [1,2]."),
+    ),
+    (
+        MADE, f"max_batch_size: 8 {RAGGED_A} {B} {COUNTS_OF_X}",
+        "unexpected inference input 'X', allowed inputs are: A, M, N",
+    ),
+    (
+        MADE, f"max_batch_size: 8 {RAGGED_A} {B} {COUNTS.replace('INT32', 'FP32')}",
+        "unable to load model 'm', configuration expects datatype TYPE_FP32 for batch input 'N', model provides TYPE_INT32",
+    ),
+    (
+        MADE, f"max_batch_size: 8 {RAGGED_A} {B} {ONE_COUNT}",
+        "unable to load model 'm', configuration expects 2 inputs, model provides 3",
     ),
     (
         BATCHED, f"max_batch_size: 8 {tensor('input', 'A', more='allow_ragged_batch: true')} {B}",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -169,3 +170,52 @@ def test_after_close_a_session_is_opened_anew(models, context):
     before = sessions.acquire(HOST)
     sessions.close()
     assert sessions.acquire(HOST) is not before
+
+
+def threads_of_a_session(context, cores, **parameters):
+    """Return where the threads run that a session starts, opened by a thread that is bound to `cores`."""
+    before = set(os.listdir("/proc/self/task"))
+    sessions = Sessions(context(**parameters))
+
+    def opened():
+        os.sched_setaffinity(0, cores)
+        return sessions.acquire(HOST, cores)
+
+    with ThreadPoolExecutor(1) as pool:
+        session = pool.submit(opened).result()
+        started = set(os.listdir("/proc/self/task")) - before
+        found = [os.sched_getaffinity(int(thread)) for thread in started]
+    return session, found
+
+
+def test_the_threads_of_a_session_run_on_the_cores_of_its_instance(models, context):
+    models.add_sub()
+    core = min(os.sched_getaffinity(0))
+    session, found = threads_of_a_session(context, (core,), intra_op_thread_count="3")
+    assert len(found) >= 3  # that of the instance, and two that ONNX Runtime starts
+    assert all(cores == {core} for cores in found)
+    assert session.session.get_session_options().intra_op_num_threads == 3
+
+
+def test_a_bound_session_has_a_thread_per_core(models, context):
+    models.add_sub()
+    session, _ = threads_of_a_session(context, (min(os.sched_getaffinity(0)),))
+    assert session.session.get_session_options().intra_op_num_threads == 1
+
+
+def test_instances_share_a_session_where_they_run_on_the_same_cores(models, context):
+    models.add_sub()
+    sessions = Sessions(context())
+    sessions.describe(HOST)
+    bound = sessions.acquire(HOST, (0,))
+    assert sessions.acquire(HOST, (0,)) is bound
+    assert sessions.acquire(HOST) is not bound
+    assert sessions.acquire(HOST) is sessions.acquire(HOST)
+
+
+def test_a_session_that_was_opened_for_its_signature_alone_is_not_kept(models, context):
+    models.add_sub()
+    sessions = Sessions(context())
+    sessions.describe(HOST)
+    sessions.acquire(HOST, (0,))
+    assert sessions._described == {}

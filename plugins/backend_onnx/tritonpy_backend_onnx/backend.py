@@ -56,13 +56,13 @@ class OnnxRuntimeBackend(Backend):
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         gpu = instance.kind == "GPU"
-        opened = model.shared.acquire(Device("GPU", instance.device_id) if gpu else Device("CPU", 0))
+        opened = model.shared.acquire(Device("GPU", instance.device_id) if gpu else Device("CPU", 0), instance.cores)
         check(model.config, opened.signature)
         config, outputs = model.config, opened.signature.outputs
-        names = dict.fromkeys([field.name for field in config.output])
-        names.update(dict.fromkeys([state.output_name for state in config.sequence_batching.state]))
-        scalars = {field.name: tuple(field.dims) for field in config.output if not outputs[field.name].dims}
-        self._execution = execution_for(opened, list(names), scalars, gpu)
+        shapes = {state.output_name: tuple(state.dims) for state in config.sequence_batching.state}
+        shapes.update({field.name: tuple(field.dims) for field in config.output})
+        scalars = {name: shape for name, shape in shapes.items() if not outputs[name].dims}
+        self._execution = execution_for(opened, list(shapes), scalars, gpu)
 
     def execute(self, batch: Batch) -> None:
         """Run the batch; an error of ONNX Runtime fails all of it with Triton's text."""

@@ -25,22 +25,29 @@ def check(config: ModelConfig, signature: Signature) -> None:
 
 def _check_inputs(config: ModelConfig, signature: Signature, controls: int) -> None:
     required = sum(not field.optional for field in config.input)
-    expected = required + len(config.batch_input) + controls + len(config.sequence_batching.state)
+    made = sum(len(each.target_name) for each in config.batch_input)
+    expected = required + made + controls + len(config.sequence_batching.state)
     if expected != len(signature.inputs):
         raise _unable(config, f"configuration expects {expected} inputs, model provides {len(signature.inputs)}")
     known = {**signature.inputs, **signature.defaults}
     for field in config.input:
         _check_input(config, known, field)
+    for each in config.batch_input:
+        for name in each.target_name:
+            _check_datatype(config, f"batch input '{name}'", each.data_type, _known_input(known, name))
+
+
+def _known_input(known: Mapping[str, TensorInfo], name: str) -> TensorInfo:
+    info = known.get(name)
+    if info is None:
+        raise InvalidArgument(f"unexpected inference input '{name}', allowed inputs are: {', '.join(sorted(known))}")
+    return info
 
 
 def _check_input(config: ModelConfig, known: Mapping[str, TensorInfo], field: ModelInput) -> None:
     if field.optional and config.max_batch_size != 0:
         raise _unable(config, f"optional input '{field.name}' is not supported for models that support batching")
-    info = known.get(field.name)
-    if info is None:
-        raise InvalidArgument(
-            f"unexpected inference input '{field.name}', allowed inputs are: {', '.join(sorted(known))}"
-        )
+    info = _known_input(known, field.name)
     _check_datatype(config, f"input '{field.name}'", field.data_type, info)
     if field.allow_ragged_batch:
         _check_ragged(config, field, info)

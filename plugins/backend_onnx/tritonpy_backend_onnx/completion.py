@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING
 
 from tritonpy import DATATYPES, InvalidArgument
@@ -37,11 +37,19 @@ def completed(config: ModelConfig, signature: Signature, default_max_batch_size:
             f"autofill failed for model '{config.name}': model does not support batching while non-zero max_batch_size"
             " is specified"
         )
+    # What the server itself gives to a sequence and keeps of it is no business of clients.
+    sequence = result.sequence_batching
+    own_inputs = {*[each.name for each in sequence.control_input], *[state.input_name for state in sequence.state]}
     if not (result.input or result.batch_input):
-        _describe(result.input, signature.inputs, result.max_batch_size > 0)
+        _describe(result.input, _without(signature.inputs, own_inputs), result.max_batch_size > 0)
     if not result.output:
-        _describe(result.output, signature.outputs, result.max_batch_size > 0)
+        own_outputs = {state.output_name for state in sequence.state}
+        _describe(result.output, _without(signature.outputs, own_outputs), result.max_batch_size > 0)
     return result
+
+
+def _without(infos: Mapping[str, TensorInfo], names: Container[str]) -> Mapping[str, TensorInfo]:
+    return {name: info for name, info in infos.items() if name not in names}
 
 
 def _describe(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ class OpenSession:
 
 
 class Sessions:
-    """The sessions of one model version: one per device, opened when first asked for, or one per instance.
+    """The sessions of one model version: one per device and cores of a host policy, opened when first asked for, or one per instance.
 
     `acquire` may be called from any thread. A session lives while an instance or this object refers to it.
     """
@@ -50,29 +50,39 @@ class Sessions:
     def __init__(self, model: ModelContext) -> None:
         self._model = model
         self._lock = threading.Lock()
-        self._kept: dict[Device, OpenSession] = {}
+        self._kept: dict[tuple[Device, tuple[int, ...]], OpenSession] = {}
+        self._described: dict[Device, OpenSession] = {}
 
-    def acquire(self, device: Device) -> OpenSession:
-        """Return a session on `device`; raises a TritonError that says why the model cannot be opened there."""
+    def acquire(self, device: Device, cores: tuple[int, ...] = ()) -> OpenSession:
+        """Return a session on `device`; raises a TritonError that says why the model cannot be opened there.
+
+        `cores` are those that the calling thread is bound to, if it is: the threads of the session are too.
+        """
         providers = providers_for(self._model.config, self._model.parameters, device)
         with self._lock:
+            described = self._described.pop(device, None)
+            if cores:
+                described = None  # its threads run anywhere
             if not shares_session(providers):
-                return self._kept.pop(device, None) or open_session(self._model, providers)
-            if device not in self._kept:
-                self._kept[device] = open_session(self._model, providers)
-            return self._kept[device]
+                return described or open_session(self._model, providers, cores)
+            key = device, cores
+            if key not in self._kept:
+                self._kept[key] = described or open_session(self._model, providers, cores)
+            return self._kept[key]
 
     def describe(self, device: Device) -> Signature:
         """Return the model's signature; the session opened for it serves the first instance on `device`."""
         opened = self.acquire(device)
         with self._lock:
-            self._kept.setdefault(device, opened)
+            self._kept.pop((device, ()), None)
+            self._described[device] = opened
         return opened.signature
 
     def close(self) -> None:
         """Forget the sessions; they are freed when the last instance has gone."""
         with self._lock:
             self._kept.clear()
+            self._described.clear()
 
 
 def model_file(version_folder: Path, default_filename: str, model: str) -> Path:
@@ -93,10 +103,14 @@ def first_device(config: ModelConfig) -> Device:
     return Device("CPU", 0)
 
 
-def open_session(model: ModelContext, providers: list[Provider]) -> OpenSession:
-    """Open the model's file with `providers`; raises a TritonError with ONNX Runtime's text where that fails."""
+def open_session(model: ModelContext, providers: list[Provider], cores: tuple[int, ...] = ()) -> OpenSession:
+    """Open the model's file with `providers`; raises a TritonError with ONNX Runtime's text where that fails.
+
+    With `cores` there are as many threads as those, unless the model says how many: of its own accord ONNX Runtime would spread them over all cores.
+    """
     path = model_file(model.path, model.config.default_model_filename, model.name)
     settings = session_settings(model.config, model.parameters)
+    settings = replace(settings, intra_op_threads=settings.intra_op_threads or len(cores))
     assert isinstance(model.options, OnnxOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
     onnxruntime = runtime(model.options)
     check_available(model.name, providers, onnxruntime.get_available_providers())

@@ -81,4 +81,4 @@ class ModelCode:
 
 def instance_count(config: ModelConfig) -> int:
     """Return how many workers a model has."""
-    return sum(group.count * max(len(group.gpus), 1) for group in config.instance_group if not group.passive)
+    return sum(group.count * max(len(group.gpus), 1) for group in config.instance_group)

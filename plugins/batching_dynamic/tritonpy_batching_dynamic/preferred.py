@@ -18,12 +18,13 @@ class PreferredPolicy(BatchPolicy):
 
     When the delay is over, or there is none and no preferred size can be made, everything that fits leaves. A batch that
     can no longer come to a preferred size leaves without waiting: the next request would take it past the largest one, or
-    cannot join. Without preferred sizes the model's maximum is the one.
+    cannot join. Without preferred sizes the model's maximum is the one. For sequences the sizes and the delay are those of the strategy `oldest`.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        batching = config.dynamic_batching
+        sequences = config.HasField("sequence_batching")
+        batching = config.sequence_batching.oldest if sequences else config.dynamic_batching
         self._preferred = sorted(batching.preferred_batch_size) or [max(1, config.max_batch_size)]
         self._largest = self._preferred[-1]
         self._delay_ns = batching.max_queue_delay_microseconds * 1_000

@@ -1,14 +1,15 @@
-"""The requests that wait: by priority level, each level in order of arrival, with its time-outs. No clock, no lock."""
+"""The requests that wait: by priority level, each level in its order, with its time-outs. No clock, no lock."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import attrgetter
+from typing import cast
 
-from tritonpy import UNBOUNDED, InferRequest, QueueFull
+from tritonpy import UNBOUNDED, InferRequest, Line, QueueFull
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 
 NEVER = UNBOUNDED
@@ -19,12 +20,12 @@ class _Level:
 
     __slots__ = ("delayed", "max_size", "number", "policy", "times_out", "waiting")
 
-    def __init__(self, number: int, policy: QueuePolicy) -> None:
+    def __init__(self, number: int, policy: QueuePolicy, waiting: Line) -> None:
         self.number = number
         self.policy = policy
         self.max_size = policy.max_size or NEVER
         self.times_out = policy.timeout_ns > 0
-        self.waiting: deque[InferRequest] = deque()
+        self.waiting = waiting
         self.delayed: deque[InferRequest] = deque()
 
 
@@ -37,6 +38,7 @@ class RequestQueue:
     `levels` is the highest priority number (0: no priorities), 1 comes first; a request that names none or one out of range
     gets `default_level`. `policies` are those of single levels, `default_policy` serves the others: such a level exists
     only while something waits in it, since numbers go up to 2^64.
+    `line()` returns an empty line for one level; None: each level runs in order of arrival.
     `size` counts what waits. `in_order` says that the first request is the oldest. `epoch` grows with every change other
     than a request added at the very end. No time-out is due before `next_deadline` (ns), which may be early but is never
     late.
@@ -48,7 +50,10 @@ class RequestQueue:
         policies: Mapping[int, QueuePolicy] | None = None,
         levels: int = 0,
         default_level: int = 0,
+        line: Callable[[], Line] | None = None,
     ) -> None:
+        self._line: Callable[[], Line] = line or deque
+        self._in_arrival_order = line is None
         self._default_policy = default_policy
         self._last_level = levels
         self._default_level = default_level
@@ -57,7 +62,7 @@ class RequestQueue:
         self._levels: dict[int, _Level] = {}
         # Both in the order of running; level i has the lines 2i and 2i+1.
         self._order: list[_Level] = []
-        self._lines: list[deque[InferRequest]] = []
+        self._lines: list[Line] = []
         self._deadlines: dict[InferRequest, int] = {}
         self.size = 0
         self.epoch = 0
@@ -84,7 +89,7 @@ class RequestQueue:
     def after(self, count: int, limit: int) -> list[InferRequest]:
         """Return up to `limit` of the requests that follow the first `count`."""
         if count + 1 == self.size and self.in_order:
-            return [self._lines[0][-1]]  # the usual case: one request since the last look
+            return [cast("deque[InferRequest]", self._lines[0])[-1]]  # the usual case: one request since the last look
         return list(islice(chain.from_iterable(self._lines), count, count + limit))
 
     def pop(self, count: int) -> list[InferRequest]:
@@ -133,7 +138,7 @@ class RequestQueue:
         return chain.from_iterable(self._lines)
 
     def _open(self, number: int, policy: QueuePolicy) -> _Level:
-        level = self._levels[number] = _Level(number, policy)
+        level = self._levels[number] = _Level(number, policy, self._line())
         insort(self._order, level, key=_NUMBER)
         index = 2 * bisect_left(self._order, number, key=_NUMBER)
         self._lines[index:index] = (level.waiting, level.delayed)
@@ -163,4 +168,4 @@ class RequestQueue:
         self._note_order()
 
     def _note_order(self) -> None:
-        self.in_order = len(self._order) == 1 and not self._lines[1]
+        self.in_order = self._in_arrival_order and len(self._order) == 1 and not self._lines[1]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tritonpy import (
     UNBOUNDED,
     Batch,
+    BatchPolicy,
     Cancelled,
     InferRequest,
     InferResponse,
@@ -18,8 +19,8 @@ from tritonpy import (
     SchedulerContext,
     Unavailable,
     Wait,
+    batch_key,
 )
-from tritonpy_batching_dynamic.batch_key import batch_key
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
 from tritonpy_batching_dynamic.window import Window
@@ -45,11 +46,14 @@ class DynamicScheduler(Scheduler):
             {level: QueuePolicy.of(policy) for level, policy in batching.priority_queue_policy.items()},
             batching.priority_levels,
             batching.default_priority_level,
+            context.line,
         )
         self._window = Window(max(1, config.max_batch_size), batch_key(config))
         # An instance asks several times for one batch: a decision is kept while it would come out the same.
         self._decision: Run | Wait = Wait(0)
         self._decision_end_ns = 0
+        self._free_ns = 0  # since when an instance is free for what waits
+        self._tells_cuts = type(self._policy).cut is not BatchPolicy.cut
         self._hold = _requests_to_hold()
         self._stopped = False
 
@@ -76,13 +80,18 @@ class DynamicScheduler(Scheduler):
         decision = self._decide(now_ns)
         if type(decision) is not Run:
             return None
-        self._decision_end_ns = 0
-        return Batch(self._queue.pop(min(decision.count, limit)))
+        self._decision_end_ns = self._free_ns = 0
+        count = min(decision.count, limit)
+        if self._tells_cuts:
+            self._policy.cut(self._window.look(self._queue), count, now_ns)
+        return Batch(self._queue.pop(count))
 
     def cancel(self, request: InferRequest) -> None:
         """Drop `request` and answer it, if it waits here."""
         if self._queue.remove(request):
             self._decision_end_ns = 0
+            if not self._queue.size:
+                self._free_ns = 0
             request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
 
     def expire(self, now_ns: int) -> int | None:
@@ -94,7 +103,13 @@ class DynamicScheduler(Scheduler):
             self._decision_end_ns = 0
             for request in queue.expire(now_ns):
                 request.respond(InferResponse.failed(request, QueueTimeout("Request timeout expired")))
+            if not queue.size:
+                self._free_ns = 0
         return queue.next_deadline if queue.next_deadline != NEVER else None
+
+    def instances_changed(self, instances: Sequence[int]) -> None:
+        """Tell the policy how many there are."""
+        self._policy.instances_changed(len(instances))
 
     def pending(self) -> Sequence[InferRequest]:
         """The requests that wait, in the order in which they would run."""
@@ -114,6 +129,7 @@ class DynamicScheduler(Scheduler):
                 return None
         if now_ns >= self._decision_end_ns:
             pending = self._window.look(queue)
+            pending.since_ns = self._free_ns = self._free_ns or now_ns
             decision = self._decision = self._policy.plan(pending, now_ns)
             if type(decision) is Wait:
                 self._decision_end_ns = decision.until_ns

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tritonpy import InferRequest, Pending
-from tritonpy_batching_dynamic.batch_key import KeyOf
+from tritonpy import BatchKey, InferRequest, Pending
 from tritonpy_batching_dynamic.request_queue import RequestQueue
 
 
@@ -13,7 +12,7 @@ class Window:
     Only what was added since the last look is examined, unless the queue changed otherwise.
     """
 
-    def __init__(self, max_rows: int, key_of: KeyOf | None) -> None:
+    def __init__(self, max_rows: int, key_of: BatchKey | None) -> None:
         self._max_rows = max_rows
         self._key_of = key_of
         self._key: object = None

@@ -1,3 +1,13 @@
-"""Sequence batching for tritonpy: requests of one sequence run in order, on one instance."""
+"""Sequence batching: the scheduler "sequence"."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tritonpy import hookimpl
+
+
+@hookimpl
+def tritonpy_schedulers() -> Mapping[str, str]:
+    """Serves every model whose configuration says `sequence_batching`."""
+    return {"sequence": "tritonpy_batching_sequence.scheduler:SequenceScheduler"}

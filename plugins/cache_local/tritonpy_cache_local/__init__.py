@@ -1,3 +1,13 @@
 """A response cache for tritonpy in the server's memory."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tritonpy import hookimpl
+
+
+@hookimpl
+def tritonpy_caches() -> Mapping[str, str]:
+    """Register the cache `local`."""
+    return {"local": "tritonpy_cache_local.cache:LocalCache"}

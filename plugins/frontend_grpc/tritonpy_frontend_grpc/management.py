@@ -113,7 +113,7 @@ BLOCKING = frozenset(
 
 
 def _message(struct: msgspec.Struct, kind: type[MessageT]) -> MessageT:
-    return ParseDict(msgspec.to_builtins(struct), kind())
+    return ParseDict(msgspec.to_builtins(struct), kind(), ignore_unknown_fields=True)
 
 
 def _refuse_repository_name(name: str) -> None:

@@ -20,6 +20,7 @@ from tritonpy import (
     StreamSink,
     Tracer,
     TritonError,
+    ResourceExhausted,
     Unavailable,
     Unsupported,
     incident,
@@ -234,4 +235,6 @@ async def abort(context: Context, error: TritonError) -> NoReturn:
     """End a call with an error, which loses its traceback: its frames hold the request, and grpc would hold them."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     late = isinstance(error, DeadlineExceeded)
-    await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED if late else _STATUS[error.code], status_text(error.message))
+    status = grpc.StatusCode.DEADLINE_EXCEEDED if late else _STATUS[error.code]
+    trailers = (("retry-after", error.retry_after),) if isinstance(error, ResourceExhausted) else ()
+    await context.abort(status, status_text(error.message), trailers)

@@ -19,6 +19,7 @@ STATUS: Mapping[Code, int] = {
     Code.CANCELLED: 1,  # CANCELLED
     Code.UNAUTHENTICATED: 16,  # UNAUTHENTICATED
     Code.PERMISSION_DENIED: 7,  # PERMISSION_DENIED
+    Code.RESOURCE_EXHAUSTED: 8,  # RESOURCE_EXHAUSTED
 }
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tritonpy import InferResponse, OutputSpec, RegionSlice, Tensor, TritonError, Unauthenticated
 from tritonpy_frontend_http.compression import SUPPORTED, UnsupportedEncoding
-from tritonpy_frontend_http.errors import STATUS, error_body
+from tritonpy_frontend_http.errors import STATUS, error_body, retry_headers
 from tritonpy_frontend_http.json_tensors import to_json
 
 Headers = list[tuple[bytes, bytes]]
@@ -105,4 +105,6 @@ def encode_error(error: TritonError, kind: tuple[bytes, bytes] = PLAIN_TYPE) -> 
         headers.append((b"accept-encoding", SUPPORTED))
     elif isinstance(error, Unauthenticated):
         headers.append((b"www-authenticate", b'Bearer realm="tritonpy"'))
+    else:
+        headers += retry_headers(error)
     return Reply(STATUS[error.code], headers, (body,), len(body))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tritonpy import Code
+from tritonpy import Code, ResourceExhausted, TritonError
 
 STATUS: Mapping[Code, int] = {
     Code.UNKNOWN: 400,
@@ -19,6 +19,7 @@ STATUS: Mapping[Code, int] = {
     Code.CANCELLED: 400,
     Code.UNAUTHENTICATED: 401,
     Code.PERMISSION_DENIED: 403,
+    Code.RESOURCE_EXHAUSTED: 429,
 }
 
 STOPPING = "Server is stopping, it has stopped accepting new requests"
@@ -30,3 +31,8 @@ def error_body(text: str) -> bytes:
         return msgspec.json.encode({"error": text})
     except UnicodeEncodeError:
         return msgspec.json.encode({"error": text.encode(errors="replace").decode()})
+
+
+def retry_headers(error: TritonError) -> list[tuple[bytes, bytes]]:
+    """Return the header that says when to try again, where the error knows."""
+    return [(b"retry-after", error.retry_after.encode())] if isinstance(error, ResourceExhausted) else []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tritonpy import Duration
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.exposition import text_format
 
@@ -97,3 +98,36 @@ def test_a_prometheus_parser_reads_it(engine):
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert list(families) == list(TRITON_FAMILIES)
     assert families["nv_inference_count"].samples[0].labels["_owner"] == 'te"am\\ of\nfive'
+
+
+CACHE_FAMILIES = [
+    "nv_cache_num_hits_per_model",
+    "nv_cache_hit_duration_per_model",
+    "nv_cache_num_misses_per_model",
+    "nv_cache_miss_duration_per_model",
+]
+
+
+def cache_samples(engine, **options):
+    return [line for line in lines(engine, **options) if line.startswith("nv_cache")]
+
+
+def test_a_model_that_uses_the_cache_has_its_counters(engine):
+    engine.add("plain")
+    engine.add("cached")
+    engine.extras["cached", "1"].cached = True
+    times = engine.numbers[1].inference_stats
+    times.cache_hit, times.cache_miss = Duration(3, 4_999), Duration(2, 7_000)
+    values = (3, 4, 2, 7)
+    assert cache_samples(engine) == [
+        f'{name}{{model="cached",version="1"}} {value}' for name, value in zip(CACHE_FAMILIES, values, strict=True)
+    ]
+    families = [family.name for family in EngineCollector(engine).collect()]
+    after = families.index("nv_inference_compute_output_duration_us") + 1
+    assert families[after : after + 4] == CACHE_FAMILIES
+
+
+def test_without_latency_counters_there_are_none_of_the_cache_as_in_triton(engine):
+    engine.add()
+    engine.extras["addsub", "1"].cached = True
+    assert cache_samples(engine, counter_latencies=False) == []

@@ -19,6 +19,7 @@ from tritonpy_metrics_prometheus.distributions import (
 )
 from tritonpy_metrics_prometheus.label_sets import LabelSet, label_sets, model_labels
 from tritonpy_metrics_prometheus.model_families import (
+    CACHE,
     COUNTS,
     FAILURE_HELP,
     FAILURE_NAME,
@@ -59,6 +60,10 @@ class EngineCollector(Collector):
         yield self._failures(models)
         for family in self._counters:
             yield self._counter(family, models)
+        cached = [model for model in models if model.gauges.cached]
+        if cached and self._counting:
+            for family in CACHE:
+                yield self._counter(family, cached)
         for family in GAUGES:
             yield _gauge(family, models)
         yield from self._distributions(models)
@@ -67,7 +72,7 @@ class EngineCollector(Collector):
         gauges = self._engine.gauges()
         models = []
         for statistics in self._engine.statistics():
-            own = gauges.get((statistics.name, statistics.version))
+            own = gauges.get((statistics.qualified_name, statistics.version))
             if own is not None:
                 counts = label_sets(statistics, own, self._uuids)
                 models.append(_Model(model_labels(statistics, own), statistics, own, counts))

@@ -18,12 +18,16 @@ SUMMARIES = {
     "compute_input": "Microseconds spent on inputs, recent quantiles (without cached answers)",
     "compute_infer": "Microseconds spent in the model, recent quantiles (without cached answers)",
     "compute_output": "Microseconds spent on outputs, recent quantiles (without cached answers)",
+    "cache_hit": "Microseconds of look-ups that the response cache answered, recent quantiles",
+    "cache_miss": "Microseconds of look-ups without an answer and of insertions, recent quantiles",
 }
 """The help of each summary, by the part of a request's time that it is about."""
 
 
 def summary_name(part: str) -> str:
     """Return the family of a part of a request's time."""
+    if part.startswith("cache_"):
+        return f"nv_{part}_summary_per_model"
     return f"nv_inference_{part}_summary_us"
 
 

@@ -19,7 +19,10 @@ class LabelSet:
 
 def model_labels(statistics: ModelStatistics, gauges: ModelGauges) -> dict[str, str]:
     """Return the labels that every sample of a model version has."""
-    labels = {"model": statistics.name, "version": statistics.version}
+    labels = {"model": statistics.name}
+    if statistics.namespace:
+        labels["namespace"] = statistics.namespace
+    labels["version"] = statistics.version
     labels.update((f"_{key}", value) for key, value in gauges.tags.items())
     return labels
 

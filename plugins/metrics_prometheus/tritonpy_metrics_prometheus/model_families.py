@@ -64,6 +64,26 @@ LATENCIES = (
     ),
 )  # fmt: skip
 
+CACHE = (
+    ModelFamily(
+        "nv_cache_num_hits_per_model", "counter", "Requests that the response cache answered",
+        lambda statistics, _gauges: statistics.inference_stats.cache_hit.count,
+    ),
+    ModelFamily(
+        "nv_cache_hit_duration_per_model", "counter", "Microseconds of look-ups that the response cache answered, summed",
+        _microseconds(lambda times: times.cache_hit),
+    ),
+    ModelFamily(
+        "nv_cache_num_misses_per_model", "counter", "Requests that were computed because the response cache had no answer",
+        lambda statistics, _gauges: statistics.inference_stats.cache_miss.count,
+    ),
+    ModelFamily(
+        "nv_cache_miss_duration_per_model", "counter", "Microseconds of look-ups without an answer and of insertions, summed",
+        _microseconds(lambda times: times.cache_miss),
+    ),
+)  # fmt: skip
+"""Of models that use the response cache, and with the latency counters alone, as Triton has it."""
+
 GAUGES = (
     ModelFamily(
         "nv_inference_pending_request_count", "gauge", "Requests that wait for their execution now",

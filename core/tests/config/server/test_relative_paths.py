@@ -54,6 +54,8 @@ def test_the_default_repository_is_beside_the_file(raw):
         {"repositories": [], "logging": 3, "backend_directory": 3},
         {"repositories": [], "frontends": {"http": {"tls": 3}}},
         {"repositories": [], "frontends": 3},
+        {"repositories": [], "cache": 3},
+        {"repositories": [], "cache": {"redis": 3}},
     ],
 )
 def test_other_shapes_are_left_alone(raw):
@@ -64,4 +66,15 @@ def test_an_empty_log_file_stays_empty():
     assert anchored({"repositories": [], "logging": {"file": ""}}, FOLDER) == {
         "repositories": [],
         "logging": {"file": ""},
+    }
+
+
+def test_the_certificates_of_a_cache_are_beside_the_file():
+    raw = {"cache": {"redis": {"host": "h", "cert": "c.pem", "key": "k.pem", "cacert": "/ca.pem", "cacert-dir": "cas"}}}
+    assert anchored(raw, FOLDER)["cache"]["redis"] == {
+        "host": "h",
+        "cert": "/etc/server/c.pem",
+        "key": "/etc/server/k.pem",
+        "cacert": "/ca.pem",
+        "cacert-dir": "/etc/server/cas",
     }

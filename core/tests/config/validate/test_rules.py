@@ -29,11 +29,12 @@ def test_every_part_reports_and_identity_comes_first():
         input { name: "x" dims: 3 } batch_input { data_type: TYPE_INT32 source_input: "z" }
         sequence_batching {
             direct { minimum_slot_utilization: 2 }
-            state { input_name: "s" dims: 3 initial_state { dims: 3 } }
+            state { input_name: "s" output_name: "t" data_type: TYPE_FP32 dims: 3 initial_state { data_type: TYPE_FP32 dims: 3 } }
         }
         response_cache { enable: true } model_metrics { metric_control {} }
         instance_group { gpus: 3 }
         model_warmup { batch_size: 1 inputs { key: "x" value { dims: 1 } } }
+        parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "rules.so" } }
     """
     found = [problem.split(":")[0] for problem in problems(text)]
     assert found == [
@@ -49,6 +50,7 @@ def test_every_part_reports_and_identity_comes_first():
         "batch_input[0].source_input[0]",
         "sequence_batching.state[0].initial_state[0]",
         'model_warmup[0].inputs["x"]',
+        'parameters["TRITON_BATCH_STRATEGY_PATH"]',
     ]
 
 

@@ -6,6 +6,8 @@ from google.protobuf import text_format
 from tritonpy.config.validate.state import state_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
+BARE = 'state { input_name: "s" output_name: "o" data_type: TYPE_FP32 dims: -1 }'
+GROWABLE = BARE.replace("dims", "use_same_buffer_for_input_output: true use_growable_memory: true dims")
 INITIAL = 'name: "i" data_type: TYPE_FP32 dims: 3 zero_data: true'
 
 
@@ -19,7 +21,7 @@ def problems(text):
 
 
 def test_sound_states_have_no_problems():
-    assert problems('state { input_name: "s" output_name: "o" data_type: TYPE_FP32 dims: -1 }') == []
+    assert problems(BARE) == []
     assert problems(state()) == []
     assert problems(state().replace("TYPE_FP32 dims: 3 initial", "TYPE_FP32 dims: -1 initial")) == []
 
@@ -42,7 +44,24 @@ def test_sound_states_have_no_problems():
             "state[0].initial_state[0]",
             "Field 'name' must be set when using initial_state for state input 's'.",
         ),
-        (state() + state(), "state[1].input_name", "State input name 's' specified more than once."),
+        (
+            state() + state().replace('"o"', '"p"'),
+            "state[1].input_name",
+            "State input name 's' specified more than once.",
+        ),
+        (BARE.replace('"s"', '""'), "state[0]", "a state must specify 'input_name'"),
+        (BARE.replace("TYPE_FP32", "TYPE_INVALID"), "state[0]", "state 's' must specify 'data_type'"),
+        (BARE.replace("-1", "0"), "state[0].dims", "state 's': a dimension is an integer >= 1, or -1 for any size"),
+        (
+            BARE + BARE.replace('"s"', '"t"'),
+            "state[1].output_name",
+            "State output name 'o' specified more than once.",
+        ),
+        (
+            BARE.replace("dims", "use_growable_memory: true dims"),
+            "state[0].use_growable_memory",
+            "In order to 'use_growable_memory', you must also enable 'use_single_buffer' for state input name 's'.",
+        ),
         (
             state(INITIAL.replace("dims: 3", "dims: [3, 1]")),
             "state[0].initial_state[0].dims",
@@ -65,3 +84,16 @@ def test_sound_states_have_no_problems():
 )
 def test_an_initial_state_that_does_not_fit_is_named(text, path, expected):
     assert problems(text) == [(f"sequence_batching.{path}", expected)]
+
+
+def test_memory_grows_on_a_gpu_alone():
+    def found(kind):
+        text = f"sequence_batching {{ {GROWABLE} }} instance_group {{ kind: {kind} }}"
+        return [each.text for each in state_problems(text_format.Parse(text, ModelConfig(name="m")))]
+
+    assert found("KIND_GPU") == []
+    (text,) = found("KIND_CPU")
+    assert text == (
+        "'use_growable_memory' can only work with KIND_GPU model instances right now. Please either change the instance type "
+        "to KIND_GPU or set 'use_growable_memory' to false for state input 's'."
+    )

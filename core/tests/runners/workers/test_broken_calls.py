@@ -46,8 +46,18 @@ async def test_a_call_has_one_row(rows):
         assert f"a call has {len(rows)} rows of tensors" in await worker.until_broken()
 
 
+@pytest.mark.parametrize("kind", [Kind.CALL_CANCEL, Kind.CALL_TAKEN, Kind.CALL_LEFT, Kind.CALL_WANTED])
 @on_loop
-async def test_cancelling_what_was_never_called_ends_the_worker():
+async def test_speaking_of_what_was_never_called_ends_the_worker(kind):
     async with worker_of(Recorder()) as worker:
-        worker.send(Kind.CALL_CANCEL, [0])
-        assert "call 0 was cancelled and never made" in await worker.until_broken()
+        worker.send(kind, [0, 1])
+        assert "call 0 was named and never made" in await worker.until_broken()
+
+
+@pytest.mark.parametrize("count", [0, 1, -1, 1 << 62])
+@on_loop
+async def test_taking_what_was_never_answered_ends_the_worker(count):
+    async with worker_of(Recorder()) as worker:
+        worker.call(1, [floats(1)], model="identity")
+        worker.send(Kind.CALL_TAKEN, [1, count])
+        assert f"{count} answers of call 1 were taken, there are 0" in await worker.until_broken()

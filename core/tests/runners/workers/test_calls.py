@@ -9,10 +9,11 @@ import pytest
 from core.tests.runners.workers.fake_worker import Recorder, eventually, floats, on_loop, tensor, worker_of
 from tritonpy.errors import Code
 from tritonpy.ipc import Kind
+from tritonpy.ipc.windows import MAX_ANSWERS
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.toy_model import ToyModel, toy_models
-from tritonpy.types import InferRequest, InferResponse, SequenceInfo
+from tritonpy.types import Batch, InferRequest, InferResponse, SequenceInfo
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"
@@ -216,7 +217,7 @@ async def test_a_call_that_is_cancelled_is_answered_as_cancelled():
             worker.send(Kind.CALL_CANCEL, [2])
             assert await worker.answer() == ((2, FINAL), [], {"error": [Code.CANCELLED, "the request was cancelled"]})
             worker.send(Kind.CALL_CANCEL, [2])  # it may cross the answer
-            assert [each.tag for each in engine.wait_for_open(1)] == [1]
+            assert [each.tag.number for each in engine.wait_for_open(1)] == [1]
 
 
 @on_loop
@@ -264,36 +265,95 @@ async def test_inputs_in_shared_memory_are_borrowed_until_the_answer():
         assert not worker.endpoint._lender._lent
 
 
+async def full_stream(engine, worker, number=1, value=0.0):
+    """Call a model of many answers, and have it answer until it is held back."""
+    worker.call(number, [floats(1)], model="repeat", decoupled=True)
+    await eventually(lambda: len(engine.requests) >= number)
+    call = engine.requests[number - 1]
+    call.batch = Batch([call])
+    return call, fill(call, value)
+
+
+def fill(call, value=0.0):
+    sent = 0
+    while call.sink.ready(call):
+        call.respond(InferResponse([floats(value)], final=False))
+        sent += 1
+    return sent
+
+
 @on_loop
-async def test_producers_pause_while_the_worker_does_not_read():
+async def test_a_producer_is_held_back_until_the_worker_says_what_it_took():
     engine = Recorder()
     async with worker_of(engine) as worker:
-        worker.call(1, [floats(1)], model="repeat", decoupled=True)
-        await eventually(lambda: engine.requests)
-        (call,) = engine.requests
-        sent = 0
-        while call.sink.ready(call):
-            call.respond(InferResponse([floats(*[0.0] * 4000)], final=False))
-            sent += 1
-            await asyncio.sleep(0)
-        assert 64 <= sent < 10_000
+        call, sent = await full_stream(engine, worker)
+        assert sent == MAX_ANSWERS
+        for _ in range(sent):
+            await worker.answer()  # what was read was not taken
+        assert not call.sink.ready(call)
+        room = asyncio.Event()
+        call.sink.when_ready(call, room.set)
+        worker.send(Kind.CALL_TAKEN, [1, sent // 2])
+        await room.wait()
+        assert fill(call) == sent // 2
+
+
+@on_loop
+async def test_a_cancelled_producer_is_called_back():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        call, _ = await full_stream(engine, worker)
+        room = asyncio.Event()
+        call.sink.when_ready(call, room.set)
+        worker.send(Kind.CALL_CANCEL, [1])
+        await room.wait()
+        assert call.cancelled
+
+
+@on_loop
+async def test_a_stream_that_the_worker_left_runs_out_unheard():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        call, sent = await full_stream(engine, worker)
         for _ in range(sent):
             await worker.answer()
-        assert call.sink.ready(call)
+        worker.send(Kind.CALL_LEFT, [1])
+        await eventually(lambda: call.sink.ready(call))
+        for _ in range(2 * MAX_ANSWERS):
+            call.respond(InferResponse([floats(1)], final=False))
+        call.respond(InferResponse(()))
+        worker.call(2, [floats(1)], model="identity")
+        await eventually(lambda: len(engine.requests) == 2)
+        engine.requests[1].respond(InferResponse([floats(7)]))
+        assert (await worker.answer())[0] == (2, FINAL)
+        assert call.tag.untaken == sent  # what came later is not kept in mind
 
 
 @on_loop
-async def test_producers_pause_while_the_loop_is_busy():
+async def test_a_stream_that_the_worker_left_is_cancelled_with_it():
     engine = Recorder()
     async with worker_of(engine) as worker:
-        worker.call(1, [floats(1)], model="repeat", decoupled=True)
-        await eventually(lambda: engine.requests)
-        (call,) = engine.requests
-        sent = 0
-        while call.sink.ready(call):
-            call.respond(InferResponse([floats(1)], final=False))
-            sent += 1
-        assert sent == 64
+        call, _ = await full_stream(engine, worker)
+        worker.send(Kind.CALL_LEFT, [1])
+        await eventually(lambda: call.sink.ready(call))
+        assert not call.cancelled
+    assert call.cancelled
+
+
+@on_loop
+async def test_streams_of_one_model_that_are_taken_by_turns_do_not_wait_for_each_other():
+    engine = Recorder()
+    async with worker_of(engine) as worker:
+        call, _ = await full_stream(engine, worker)
+        worker.call(2, [floats(1)], model="repeat", decoupled=True)
+        worker.send(Kind.CALL_WANTED, [2])
+        await eventually(lambda: call.sink.ready(call))
+        fill(call)
+        room = asyncio.Event()
+        call.sink.when_ready(call, room.set)  # the other still waits for the instance that this one has
+        await room.wait()
+        worker.send(Kind.CALL_TAKEN, [1, 2 * MAX_ANSWERS])
+        await eventually(lambda: call.tag.untaken == 0)
 
 
 @on_loop

@@ -11,6 +11,7 @@ from core.tests.runners.workers.test_connection import Ends
 from core.tests.runners.workers.worker_model import nothing_left
 from tritonpy.errors import Cancelled, Code, FailureReason, InvalidArgument
 from tritonpy.ipc import Kind, ProtocolError
+from tritonpy.ipc.laden import read_laden
 from tritonpy.runners.workers.executions import Executions
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import Witness
@@ -39,7 +40,11 @@ class Desk:
     def said(self):
         """Return the frame that the worker got, its rows and wants."""
         (frame,) = self.ends.read()
-        rows, wants = self.ends.endpoint.rows(frame, 2 + 2 * frame.words[0], Tensor)
+        count = frame.words[0]
+        at = 2 + 2 * count
+        if frame.kind == Kind.EXECUTE_LADEN:
+            self.laden, at = read_laden(frame.words, at, frame.words[2 : at - 1 : 2], frame.extras.get("sequences", {}))
+        rows, wants = self.ends.endpoint.rows(frame, at, Tensor)
         return frame, rows, wants
 
     def take(self, words, rows=(), **extras):
@@ -106,13 +111,13 @@ async def test_only_what_is_rare_is_said_of_each_request():
         assert frame.extras["requests"] == {
             "1": {
                 "parameters": {"a": 1, "b": "c"},
-                "sequence": ["s", True, False],
                 "timeout_us": 5,
                 "priority": 2,
                 "batch_size": 3,
                 "trace": "00-ab-cd-01",
             }
         }
+        assert it.laden == [((0, 0, 0), [(0, False, False, 0)]), ((0, 0, 0), [("s", True, False, 0)])]
         assert wants == [None, ("OUT",)]
 
 
@@ -124,19 +129,13 @@ async def test_what_a_scheduler_added_follows_the_requests():
         added.slots = [request, None]
         added.controls = [tensor([1, 0], "START"), tensor([1, 0], "READY")]
         added.states = [tensor([[5], [6]], "STATE")]
-        added.batch_inputs = [tensor([1], "COUNT")]
         added.state_outputs = ["STATE_OUT"]
         it.executions.send([plain, added])
         frame, rows, _ = it.said()
-        assert frame.extras["batch"] == {
-            "1": {
-                "added": {"controls": 2, "states": 1, "batch_inputs": 1},
-                "state_outputs": ["STATE_OUT"],
-                "slots": [1, 0],
-            }
-        }
-        assert [len(row) for row in rows] == [1, 1, 4]
-        assert [each.name for each in rows[2]] == ["START", "READY", "STATE", "COUNT"]
+        assert frame.extras["state_outputs"] == {"1": ["STATE_OUT"]}
+        assert it.laden == [((0, 0, 0), [(0, False, False, 0)]), ((2, 2, 1), [(0, False, False, 0)])]
+        assert [len(row) for row in rows] == [1, 1, 3]
+        assert [each.name for each in rows[2]] == ["START", "READY", "STATE"]
 
 
 @on_loop
@@ -239,7 +238,7 @@ async def test_new_states_go_to_their_batch():
         batch = it.batch(1)
         it.executions.send([batch])
         it.take([1, 1, 1, 2, 1, 0, 1, FINAL], [out(1), [tensor([[9]], "STATE_OUT")]], states={"0": 1})
-        assert batch.new_states["STATE_OUT"].tolist() == [[9]]
+        assert batch.new_states["STATE_OUT"].numpy().tolist() == [[9]]
 
 
 @on_loop

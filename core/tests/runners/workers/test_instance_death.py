@@ -70,7 +70,7 @@ async def test_while_a_dead_worker_is_reaped_the_other_instance_serves():
 async def test_an_instance_that_dies_leaves_what_it_was_just_rung_for_to_the_other():
     async with worker_model(instances=2) as model:
         one, two = await model.start()
-        first, second = model.runner._instances
+        first, second = model.runner._instances.values()
         await eventually(lambda: first.slot.idle and second.slot.idle)
         withdraw, requests = model.model.dispatcher.withdraw, []
 

@@ -91,7 +91,7 @@ async def test_what_one_instance_may_not_execute_now_goes_to_one_that_may():
     limiter = OnlySecond({})
     async with worker_model(instances=2, limiter=limiter) as model:
         _, two = await model.start()
-        first, second = model.runner._instances
+        first, second = model.runner._instances.values()
         await eventually(lambda: first.slot.idle and second.slot.idle)
         limiter.strict = True
         for number in range(3):

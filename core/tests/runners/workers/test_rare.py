@@ -1,12 +1,11 @@
-"""What is rare about requests and batches."""
+"""What is rare about requests."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from tritonpy.runners.workers.rare import added_by_scheduler, is_bare, is_plain, request_extras
-from tritonpy.types import Batch, CallbackSink, InferRequest, SequenceInfo, Tensor
+from tritonpy.runners.workers.rare import is_plain, request_extras
+from tritonpy.types import CallbackSink, InferRequest, SequenceInfo
 
 
 def request(**said):
@@ -26,7 +25,6 @@ def test_a_request_with_nothing_but_tensors_is_plain() -> None:
         ({"priority": 2}, {"priority": 2}),
         ({"deadline_ns": 9}, {"deadline_ns": 9}),
         ({"batch_size": 3}, {"batch_size": 3}),
-        ({"sequence": SequenceInfo(7, start=True)}, {"sequence": [7, True, False]}),
         ({"trace": "context"}, {"trace": "context"}),
     ],
 )
@@ -41,10 +39,7 @@ def test_ids_and_unchecked_strings_are_lists_of_the_frame() -> None:
     assert request_extras(requests) == {"ids": ["a", ""], "unchecked": [1]}
 
 
-def test_what_a_scheduler_added_goes_with_its_batch() -> None:
-    control = Tensor.from_numpy("START", np.ones((2, 1), np.int32))
-    plain, laden = Batch([request()]), Batch([request()], slots=[None, request()], controls=[control])
-    assert is_bare(plain)
-    assert not is_bare(laden)
-    ((index, (what, tensors)),) = added_by_scheduler([plain, laden]).items()
-    assert (index, what["slots"], what["added"]["controls"], list(tensors)) == (1, [0, 1], 1, [control])
+def test_a_sequence_is_nothing_plain_and_said_elsewhere() -> None:
+    within = request(sequence=SequenceInfo(7, start=True))
+    assert not is_plain(within)
+    assert request_extras([within]) == {}

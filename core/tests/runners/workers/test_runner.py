@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.scripted_worker import FINAL
-from core.tests.runners.workers.worker_model import worker_model
+from core.tests.runners.workers.worker_model import turn, worker_model
 from core.tests.toys.limiter import ResourceLimiter
+from tritonpy.api.backend import InstanceContext
 from tritonpy.errors import Code, Internal, InvalidArgument
 from tritonpy.ipc import Kind
 from tritonpy.runners.rings import Rings
@@ -43,12 +45,9 @@ async def test_one_worker_that_cannot_run_the_model_fails_the_load_and_the_other
         good, bad = await model.launcher.next(), await model.launcher.next()
         await good.started()
         await bad.failed("not on this device", Code.INVALID_ARG)
+        await good.stop()
         with pytest.raises(InvalidArgument, match="not on this device"):
             await loading
-        assert len(limiter.needs) == 2
-        unloading = model.unload()
-        await good.stop()
-        await unloading
         assert (good.killed, bad.killed, limiter.needs) == (False, False, {})
 
 
@@ -174,3 +173,54 @@ def test_what_a_model_shares_is_freed_after_its_last_worker():
             model.unloaded[:] = [None]
 
     test()
+
+
+@on_loop
+async def test_a_worker_that_is_to_go_answers_what_it_has_and_takes_no_more():
+    async with worker_model(instances=2) as model:
+        workers = {worker.name: worker for worker in await model.start()}
+        request = model.ask(1)
+        names, given = [], []
+        while not given:
+            for name, worker in workers.items():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.01):
+                        given.append(await worker.one())
+                        names.append(name)
+        (busy,) = names
+        index = int(busy[-1])
+        (gone,) = model.runner.remove([index])
+        second = model.ask(2)
+        other = workers[f"m_0_{1 - index}"]
+        other.echo(await other.one())
+        assert await model.values(second) == [[2]]
+        assert not gone.done()
+        workers[busy].echo(given[0])
+        assert await model.values(request) == [[1]]
+        await workers[busy].stop()
+        await asyncio.wrap_future(gone)
+        assert model.runner.alive()
+
+
+@on_loop
+async def test_workers_that_are_added_wait_for_the_word_to_serve():
+    async with worker_model(instances=1) as model:
+        (one,) = await model.start()
+        context = InstanceContext("m_0_7", "CPU", 0, 7)
+        adding = asyncio.ensure_future(
+            asyncio.to_thread(model.runner.add, [(context, model.context.config.instance_group[0])])
+        )
+        two = await model.launcher.next()
+        await two.started()
+        await adding
+        first = model.ask(1)
+        given = await one.one()
+        second = model.ask(2)
+        await turn()
+        assert two.frames == []
+        model.runner.serve([7])
+        two.echo(await two.one())
+        assert await model.values(second) == [[2]]
+        one.echo(given)
+        assert await model.values(first) == [[1]]
+        assert [instance.pipelining.alone for instance in model.runner._instances.values()] == [False, False]

@@ -13,6 +13,7 @@ from core.tests.runners.workers.worker_model import nothing_left
 from tritonpy.api.backend import InstanceContext
 from tritonpy.errors import Code, Internal, InvalidArgument
 from tritonpy.ipc import Kind
+from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.workers import worker as worker_module
 from tritonpy.runners.workers.worker import Worker
 from tritonpy.testing.toy_engine import ToyEngine
@@ -23,7 +24,7 @@ UNHEALTHY = "Stub process 'm_0_0' is not healthy: {}."
 class One:
     """A worker, its launcher, and what it told."""
 
-    def __init__(self, engine: ToyEngine) -> None:
+    def __init__(self, engine: ToyEngine, policy: HostPolicy | None = None) -> None:
         self.launcher = ScriptedLauncher()
         self.context = InstanceContext("m_0_0", "CPU", 0, 0)
         self.ended = []
@@ -34,6 +35,7 @@ class One:
             self.launcher,
             neighbours_of(engine),
             loop,
+            policy,
             lambda _: None,
             self.ended.append,
             nothing_more,
@@ -53,10 +55,10 @@ class One:
 
 
 @asynccontextmanager
-async def one():
+async def one(policy=None):
     with ToyEngine() as engine:
         async with nothing_left():
-            worker = One(engine)
+            worker = One(engine, policy)
             try:
                 yield worker
             finally:
@@ -75,6 +77,19 @@ async def test_a_worker_is_started_with_what_the_launcher_says_and_tells_what_th
         await starting
         assert said == {"version": 1, "kind": "scripted", "instance": "m_0_0"}
         assert (it.context.max_open, it.worker.asks_ready) == (7, True)
+        process.exit(0)
+        await eventually(lambda: it.ended)
+
+
+@on_loop
+async def test_a_worker_is_told_where_to_run_and_says_what_of_that_it_cannot(caplog):
+    async with one(HostPolicy((0, 2), 1)) as it:
+        starting = it.start()
+        process = await it.launcher.next()
+        said = await process.started(unbound="Unable to set NUMA memory policy: not here")
+        await starting
+        assert said["host_policy"] == {"cores": [0, 2], "node": 1}
+        assert "host policy of instance 'm_0_0': Unable to set NUMA memory policy: not here" in caplog.messages
         process.exit(0)
         await eventually(lambda: it.ended)
 

@@ -190,7 +190,7 @@ async def test_more_for_a_worker_that_dies_meanwhile_is_answered(monkeypatch):
             loop.call_soon_threadsafe(entered.set)
             return released.wait(PATIENCE_S)
 
-        for instance in model.runner._instances:
+        for instance in model.runner._instances.values():
             monkeypatch.setattr(
                 instance, "_guards", type(instance._guards)(admit, instance._guards.drop, instance._guards.fail)
             )

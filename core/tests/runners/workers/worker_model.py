@@ -16,14 +16,16 @@ import numpy as np
 from core.tests.runners.workers.fake_worker import eventually, neighbours_of
 from core.tests.runners.workers.scripted_worker import ScriptedLauncher, ScriptedWorker
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.options import NoOptions
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
-from tritonpy.api.scheduler import UNBOUNDED, Scheduler
+from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.direct import DirectScheduler
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
+from tritonpy.runners.warmup import MakeSamples
 from tritonpy.runners.workers.lifeline import lifeline
 from tritonpy.runners.workers.runner import WorkerRunner
 from tritonpy.testing.parse import model_config
@@ -65,6 +67,7 @@ class WorkerModel:
         datatype: str = "TYPE_INT32",
         group: str = "",
         decoupled: bool = False,
+        samples: MakeSamples | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.count = instances
@@ -76,7 +79,9 @@ class WorkerModel:
         self.timer, self.rings, self.limiter = Timer(), Rings(), limiter or NoRateLimiter()
         self.rings.attach(loop)
         self.model = LoadedModel(self.context, RequestCheck(config, "m"), {}, self.timer, (), self.rings)
-        self.scheduler = scheduler(None)  # type: ignore[arg-type]  # these need no context
+        self.scheduler = scheduler(
+            SchedulerContext("m", 1, config, self.engine, _no_policy, self.model.dispatcher.wake)
+        )
         self.model.attach(self.scheduler)
         self.launcher = ScriptedLauncher(limit_s)
         self.unloaded: list[object] = []
@@ -90,6 +95,7 @@ class WorkerModel:
             self.model.guards,
             neighbours_of(self.engine),
             self.scheduler.prefetch,
+            samples,
         )
         self.model.runner = self.runner
         self.witness = Witness()
@@ -111,7 +117,8 @@ class WorkerModel:
         """Start the runner as a loading thread does. Raises what it raises."""
         group = self.context.config.instance_group[0]
         contexts = [InstanceContext(f"m_0_{index}", "CPU", 0, index) for index in range(self.count)]
-        await asyncio.to_thread(self.runner.start, [(context, group) for context in contexts])
+        await asyncio.to_thread(self.runner.add, [(context, group) for context in contexts])
+        self.runner.serve(range(self.count))
 
     def ask(self, *values: int, **fields: Any) -> InferRequest:
         """Send INT32 values as input IN, one row."""
@@ -210,3 +217,7 @@ def open_files() -> int:
         with suppress(FileNotFoundError):  # the folder itself was open while it was read
             found += "/memfd:tritonpy" not in os.readlink(f"/proc/self/fd/{name}")
     return found
+
+
+def _no_policy(name: str) -> BatchPolicy:
+    raise AssertionError(f"nobody here asks for the policy {name}")

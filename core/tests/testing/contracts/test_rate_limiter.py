@@ -22,9 +22,11 @@ class Single(RateLimiter):
     def register(self, instance, device, group):
         if any(resource.count > 1 for resource in group.rate_limiter.resources):
             raise InvalidArgument("there is one R")
+        return bool(group.rate_limiter.resources)
 
     def unregister(self, instance):
         self.waiting.pop(instance, None)
+        self.release(instance)
 
     def acquire(self, instance, granted):
         with self.lock:
@@ -36,7 +38,8 @@ class Single(RateLimiter):
 
     def release(self, instance):
         with self.lock:
-            assert self.holder == instance
+            if self.holder != instance:
+                return
             self.holder = next(iter(self.waiting), None)
             granted = self.waiting.pop(self.holder, None)
         if granted is not None:
@@ -66,6 +69,8 @@ def test_resources_are_checked_where_there_are_any(tests):
         "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
         "test_a_grant_can_be_given_back_at_once",
         "test_who_is_forgotten_while_it_waits_gets_nothing",
+        "test_who_has_more_to_do_stands_in_line_before_it_lets_go",
+        "test_what_a_forgotten_instance_held_is_free_once",
         "test_what_can_never_run_is_refused",
     }
 
@@ -80,7 +85,7 @@ class Absent(Single):
 
 class Accepting(Single):
     def register(self, instance, device, group):
-        """Fine."""
+        return True
 
 
 class Forgetful(Single):
@@ -124,7 +129,32 @@ class Loyal(Single):
         """Stays."""
 
 
+class Keeping(Single):
+    """Does not give back what those had who are gone."""
+
+    def unregister(self, instance):
+        self.waiting.pop(instance, None)
+
+
+class Generous(Single):
+    """Lets go before it asks again, and tells nobody."""
+
+    def again(self, instance, granted):
+        self.holder = None
+        return False
+
+
+class Silent(Single):
+    """Does not say who has to ask."""
+
+    def register(self, instance, device, group):
+        super().register(instance, device, group)
+
+
 BROKEN = {
+    Keeping: "test_what_a_forgotten_instance_held_is_free_once",
+    Generous: "test_who_has_more_to_do_stands_in_line_before_it_lets_go",
+    Silent: "test_an_instance_alone_always_runs",
     Absent: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
     Accepting: "test_what_can_never_run_is_refused",
     Forgetful: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",

@@ -13,7 +13,7 @@ def anchored(raw: object, folder: Path) -> object:
     """Return a copy of `raw`, the content of a server.yaml in `folder`, with its relative paths below `folder`.
 
     These are the repositories without a scheme, the default one too, the folder of backends, the log file, the trace file, and the options of
-    authenticators and of TLS that are called files. What has another shape than it should is left to decoding.
+    authenticators and of TLS that are called files, and the certificates of a cache. What has another shape than it should is left to decoding.
     """
     if raw is None:
         raw = {}
@@ -27,6 +27,8 @@ def anchored(raw: object, folder: Path) -> object:
         result["auth"] = {name: _with_files(each, folder) for name, each in raw["auth"].items()}
     if isinstance(raw.get("frontends"), Mapping):
         result["frontends"] = {name: _with_tls(each, folder) for name, each in raw["frontends"].items()}
+    if isinstance(raw.get("cache"), Mapping):
+        result["cache"] = {name: _with_certificates(each, folder) for name, each in raw["cache"].items()}
     if "logging" in raw:
         result["logging"] = _with_path(raw["logging"], "file", folder)
     modes = raw["trace"].get("modes") if isinstance(raw.get("trace"), Mapping) else None
@@ -45,6 +47,12 @@ def _with_files(options: object, folder: Path) -> object:
     for key in options if isinstance(options, Mapping) else ():
         if str(key).endswith("file"):
             options = _with_path(options, key, folder)
+    return options
+
+
+def _with_certificates(options: object, folder: Path) -> object:
+    for key in ("cert", "key", "cacert", "cacert_dir", "cacert-dir"):
+        options = _with_path(options, key, folder)
     return options
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,8 +10,10 @@ from msgspec import Meta
 
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.decode import decode_options
+from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
 from tritonpy.config.server.invalid import InvalidServerConfig
 from tritonpy.config.server.latency_settings import LatencySettings, parse_quantiles
+from tritonpy.config.server.rate_limit_settings import RateLimitSettings, parse_resource
 from tritonpy.config.server.relative_paths import DEFAULT_REPOSITORY
 from tritonpy.config.server.trace_config import TraceConfig
 from tritonpy.logs import LogSettings
@@ -47,13 +49,6 @@ class ControlSettings(_Section, frozen=True):
     ] = []
     threads: Annotated[int, Meta(ge=1, description="How many models load at the same time.")] = 4
     retries: Annotated[int, Meta(ge=0, description="How often a failed load is tried again.")] = 0
-
-
-class RateLimitSettings(_Section, frozen=True):
-    """Which instances may execute at the same time."""
-
-    mode: Annotated[Literal["off", "execution_count"], Meta(description="off: every idle instance may run.")] = "off"
-    resources: Annotated[dict[str, int], Meta(description="How much there is of each resource.")] = {}
 
 
 class AccessSettings(_Section, frozen=True):
@@ -96,12 +91,22 @@ class ServerConfig(_Section, frozen=True):
     model_config_name: Annotated[
         str, Meta(pattern=r"^[^\s/]*$", description="Read configs/NAME.pbtxt of a model where it exists.")
     ] = ""
+    model_namespacing: Annotated[
+        bool,
+        Meta(
+            description="Let repositories hold models of the same name; an ensemble finds those of its own repository first."
+        ),
+    ] = False
     frontends: dict[str, RawOptions | bool] = {}
-    cache: dict[str, RawOptions] = {}
+    cache: Annotated[dict[str, RawOptions], Meta(description="The response cache, one at most.")] = {}
     observers: dict[str, RawOptions] = {}
     auth: Annotated[dict[str, RawOptions], Meta(description="Authenticators, asked in this order.")] = {}
     access: AccessSettings = AccessSettings()
+    sharing: Annotated[dict[str, RawOptions], Meta(description="How callers share the server, one way at most.")] = {}
     rate_limit: RateLimitSettings = RateLimitSettings()
+    host_policies: Annotated[
+        dict[str, HostPolicySettings], Meta(description="Where on the host instances run, by the name of their policy.")
+    ] = {}
     backends: dict[str, RawOptions] = {}
     backend_defaults: Annotated[RawOptions, Meta(description="Options for every backend that knows them.")] = {}
     backend_directory: Annotated[
@@ -133,7 +138,7 @@ def decode_server_config(raw: object) -> ServerConfig:
     Raises InvalidServerConfig with every problem.
     """
     config = decode_options(ServerConfig, _with_empty_frontends(raw), "")
-    problems = [*_contradictions(config), *_unavailable(config)]
+    problems = _contradictions(config)
     if problems:
         raise InvalidServerConfig(problems)
     return config
@@ -149,6 +154,11 @@ def _with_empty_frontends(raw: object) -> object:
 def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
     problems = []
     control = config.control
+    if len(config.cache) > 1:
+        text = "found multiple cache configurations, but only a single cache is currently supported"
+        problems.append(ConfigProblem("cache", text))
+    if len(config.sharing) > 1:
+        problems.append(ConfigProblem("sharing", "there can be one way of sharing the server"))
     if control.load not in ([], ["*"]) and control.mode != "explicit":
         problems.append(
             ConfigProblem("control.load", f"mode '{control.mode}' loads every model; set control.mode to explicit")
@@ -158,19 +168,19 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         problems.append(ConfigProblem("control.load", text))
     if control.mode == "poll" and control.interval_s == 0:
         problems.append(ConfigProblem("control.interval_s", "mode 'poll' needs more than 0 seconds"))
-    try:
-        parse_quantiles(config.latencies.quantiles)
-    except ValueError as error:
-        problems.append(ConfigProblem("latencies.quantiles", str(error)))
+    problems += _each_parsed(parse_quantiles, {"latencies.quantiles": config.latencies.quantiles})
+    problems += _each_parsed(
+        parse_resource, {f"rate_limit.resources.{key}": key for key in config.rate_limit.resources}
+    )
+    cores = {f"host_policies.{name}.cpu_cores": policy.cpu_cores for name, policy in config.host_policies.items()}
+    problems += _each_parsed(parse_cores, {path: text for path, text in cores.items() if text})
     return problems
 
 
-def _unavailable(config: ServerConfig) -> list[ConfigProblem]:
-    """Return a problem for each section that this server would not follow."""
-    asked = {
-        "cache": (bool(config.cache), "response caching"),
-        "rate_limit.mode": (config.rate_limit.mode != "off", "rate limiting"),
-    }
-    return [
-        ConfigProblem(path, f"{what} is not available yet; remove it") for path, (is_on, what) in asked.items() if is_on
-    ]
+def _each_parsed(parse: Callable[[str], object], texts: Mapping[str, str]) -> Iterator[ConfigProblem]:
+    """Yield a problem for each of `texts`, by their paths, that `parse` refuses."""
+    for path, text in texts.items():
+        try:
+            parse(text)
+        except ValueError as error:
+            yield ConfigProblem(path, str(error))

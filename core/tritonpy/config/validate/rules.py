@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.validate.batch_strategy import batch_strategy_problems
 from tritonpy.config.validate.batch_tensors import batch_tensor_problems
 from tritonpy.config.validate.cache import cache_problems
 from tritonpy.config.validate.dynamic import dynamic_batching_problems
@@ -51,3 +52,4 @@ def _problems(
         yield from batch_tensor_problems(config)
     yield from state_problems(config)
     yield from warmup_problems(config)
+    yield from batch_strategy_problems(config)

@@ -13,6 +13,7 @@ from tritonpy.api.backend import ModelContext
 from tritonpy.errors import Internal, TritonError
 from tritonpy.incidents import incident
 from tritonpy.ipc import Frame, Kind, ProtocolError
+from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.executions import EMPTY, FINAL, Executions
@@ -23,15 +24,14 @@ from tritonpy.types import (
     NO_PARAMETERS,
     InferRequest,
     InferResponse,
-    LoopSink,
     OutputSpec,
     ParameterValue,
     SequenceInfo,
+    StreamSink,
     Tensor,
 )
 
 log = logging.getLogger("tritonpy.model")
-_MOST_WAITING = 64  # answers on their way to the worker, before whoever makes them should pause
 
 
 class _Call(msgspec.Struct):
@@ -55,20 +55,21 @@ class _Call(msgspec.Struct):
     classes: dict[str, Unsigned] = {}  # how many classes are wanted, by output
 
 
-class _CallSink(LoopSink):
-    """Asks producers to pause while the worker's socket does not take what there is."""
+class _CallSink(StreamSink):
+    """Holds producers back while the worker has not taken what was sent."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         deliver: Callable[[InferRequest, InferResponse], None],
-        connection: Connection,
+        streams: CallStreams,
     ) -> None:
         super().__init__(loop, deliver)
-        self._connection = connection
+        self._streams = streams
 
-    def ready(self, request: InferRequest) -> bool:
-        return len(self._waiting) + self._connection.unsent < _MOST_WAITING
+    def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
+        super().when_ready(request, callback)
+        self._streams.let_go_on()
 
 
 class Calls:
@@ -86,7 +87,8 @@ class Calls:
         self._connection = connection
         self._executions = executions
         self._neighbours = neighbours
-        self._sink = _CallSink(loop, self._answered, connection)
+        self._streams = CallStreams()
+        self._sink = _CallSink(loop, self._answered, self._streams)
         self._open: dict[int, InferRequest] = {}
         self._last = -1
 
@@ -103,6 +105,7 @@ class Calls:
         call = self._request(number, said, rows[0], wants[0], parent)
         self._last = max(self._last, number)
         self._open[number] = call
+        self._streams.begin(call)
         try:
             if not said.plain:
                 check_model_call(call, rows[0], self._neighbours.find)
@@ -111,7 +114,7 @@ class Calls:
             self._engine.infer(call)
         except Exception as error:
             self._neighbours.graph.forget(call)
-            del self._open[number]
+            self._close(number)
             refusal = error if isinstance(error, TritonError) else incident(log, f"a call of {said.model}", error)
             if not said.plain:
                 refusal = refused_model_call(said.model, refusal)
@@ -122,11 +125,30 @@ class Calls:
 
     def cancel(self, frame: Frame) -> None:
         """Cancel the call that a CALL_CANCEL frame names, if it still is open. Raises ProtocolError."""
-        (number,) = first_words(frame, 1)
-        if number > self._last:
-            raise ProtocolError(f"call {number} was cancelled and never made")
-        if number in self._open:
-            self._open[number].cancel()
+        call = self._named(first_words(frame, 1)[0])
+        if call is not None:
+            call.cancel()
+
+    def taken(self, frame: Frame) -> None:
+        """Take note that the worker took as many answers of a call as a CALL_TAKEN frame says. Raises ProtocolError."""
+        number, count = first_words(frame, 2)
+        call = self._named(number)
+        if call is not None:
+            if not 0 < count <= call.tag.untaken:
+                raise ProtocolError(f"{count} answers of call {number} were taken, there are {call.tag.untaken}")
+            call.tag.took(count)
+
+    def left(self, frame: Frame) -> None:
+        """Let the call that a CALL_LEFT frame names run out unheard. Raises ProtocolError."""
+        call = self._named(first_words(frame, 1)[0])
+        if call is not None:
+            call.tag.leave()
+
+    def wanted(self, frame: Frame) -> None:
+        """Take note that the worker waits for the first answer of the call that a CALL_WANTED frame names. Raises ProtocolError."""
+        call = self._named(first_words(frame, 1)[0])
+        if call is not None:
+            self._streams.want(call)
 
     def caller_cancelled(self, request: InferRequest) -> None:
         """Cancel what was called to answer `request`."""
@@ -136,10 +158,19 @@ class Calls:
 
     def close(self) -> None:
         """Cancel every call: the worker is gone."""
-        calls = list(self._open.values())
-        self._open.clear()
-        for call in calls:
+        for number, call in list(self._open.items()):
+            self._close(number)
             call.cancel()
+
+    def _named(self, number: int) -> InferRequest | None:
+        if number > self._last:
+            raise ProtocolError(f"call {number} was named and never made")
+        return self._open.get(number)
+
+    def _close(self, number: int) -> None:
+        call = self._open.pop(number)
+        self._streams.end(call)
+        call.tag.leave()
 
     def _request(
         self,
@@ -163,7 +194,7 @@ class Calls:
             SequenceInfo(*said.sequence) if said.sequence is not None and said.sequence[0] else None,
             said.decoupled,
             bool(said.classes),
-            tag=number,
+            tag=CallStream(number),
             parent=parent,
         )
         if parent is not None:
@@ -173,16 +204,20 @@ class Calls:
         return call
 
     def _answered(self, call: InferRequest, response: InferResponse) -> None:
-        number: int = call.tag
-        if self._open.get(number) is not call:  # the worker is gone, or was told of a failure
+        number: int = call.tag.number
+        if call.tag.left:  # the worker too is gone, or was told of a failure
+            call.tag.took()
+            if response.final and number in self._open:
+                self._close(number)
             return
         flags = (FINAL if response.final else 0) | (EMPTY if response.empty else 0)
         if response.final:
-            del self._open[number]
+            self._close(number)
         try:
             self._send(number, flags, response.outputs, response.parameters, response.error, response.model_version)
         except OSError as error:
-            self._open.pop(number, None)
+            if not response.final:
+                self._close(number)
             call.cancel()
             self._send(
                 number, FINAL, error=Internal(f"no shared memory for the outputs of model '{call.model_name}': {error}")

@@ -53,6 +53,9 @@ class Conversation:
         self._hear: dict[int, Callable[[Frame], None]] = {
             Kind.CALL: self._calls.make,
             Kind.CALL_CANCEL: self._calls.cancel,
+            Kind.CALL_TAKEN: self._calls.taken,
+            Kind.CALL_LEFT: self._calls.left,
+            Kind.CALL_WANTED: self._calls.wanted,
             Kind.ASK: self._questions.asked,
             Kind.TELL: self._questions.told,
             Kind.REPLY: self._replied,

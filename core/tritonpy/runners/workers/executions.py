@@ -9,8 +9,9 @@ from tritonpy.clock import now_ns
 from tritonpy.errors import Cancelled, Code, FailureReason, error_of
 from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.workers.connection import Connection
+from tritonpy.runners.workers.laden import is_laden, laden_words
 from tritonpy.runners.workers.on_host import on_host
-from tritonpy.runners.workers.rare import added_by_scheduler, is_bare, is_plain, request_extras
+from tritonpy.runners.workers.rare import is_plain, request_extras
 from tritonpy.types import NO_PARAMETERS, Batch, InferRequest, InferResponse, Tensor
 
 if TYPE_CHECKING:
@@ -59,15 +60,18 @@ class Executions:
         words.append(first)
         rows: list[Sequence[Tensor]] = [on_host(request.inputs.values()) for request in requests]
         wants = [None if request.outputs is None else tuple(request.outputs) for request in requests]
-        extras = {} if all([is_plain(request) for request in requests]) else request_extras(requests)
+        plain, kind = all([is_plain(request) for request in requests]), Kind.EXECUTE
+        extras = {} if plain else request_extras(requests)
+        if any([is_laden(batch, plain) for batch in batches]):
+            kind = Kind.EXECUTE_LADEN
+            more_words, more_extras, more_rows = laden_words(batches)
+            words += more_words
+            extras.update(more_extras)
+            rows += more_rows
+            wants += [None] * len(more_rows)
         if joins:
             extras["joins"] = True
-        if not all([is_bare(batch) for batch in batches]):
-            added = added_by_scheduler(batches)
-            extras["batch"] = {str(index): what for index, (what, _) in added.items()}
-            rows += [row for _, row in added.values()]
-            wants += [None] * len(added)
-        self._connection.send(Kind.EXECUTE, words, rows, wants, extras)
+        self._connection.send(kind, words, rows, wants, extras)
         # Only now: what could not be sent is nobody's.
         self._last += len(executions)
         self._requests += len(requests)
@@ -199,9 +203,7 @@ class Executions:
         for number, count in states.items():
             batch = self._batch_of(number)
             if batch is not None:
-                batch.new_states.update(
-                    {tensor.name: tensor.numpy() for row in rows[at : at + count] for tensor in row}
-                )
+                batch.new_states.update({tensor.name: tensor for row in rows[at : at + count] for tensor in row})
             at += count
 
     def _batch_of(self, number: str) -> Batch | None:

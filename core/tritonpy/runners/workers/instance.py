@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from tritonpy.api.backend import InstanceContext, ModelContext
-from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.clock import now_ns
 from tritonpy.errors import FailureReason, Internal, TritonError, Unavailable
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.rings import Rings
+from tritonpy.runners.warmup import MakeSamples
 from tritonpy.runners.workers.backoff import Backoff
 from tritonpy.runners.workers.executions import Execution
+from tritonpy.runners.workers.permit import Permit
 from tritonpy.runners.workers.pipelining import Pipelining
 from tritonpy.runners.workers.questions import TakeMore
 from tritonpy.runners.workers.slot import WorkerSlot
+from tritonpy.runners.workers.warming import Warming
 from tritonpy.runners.workers.worker import Worker
 from tritonpy.types import Batch, InferRequest, InferResponse
 
-_serial = itertools.count(1)
 _ENDED = "the worker of the model ended"
 MakeWorker = Callable[[Callable[[Sequence[Execution]], None], Callable[[TritonError], None], TakeMore], Worker]
 
 
 class Instance:
-    """Everything here runs on the loop's thread. `hopeless()` says that no instance of the model is left that could serve what waits."""
+    """Everything here runs on the loop's thread. `hopeless()` says that no instance of the model is left that could serve what waits.
+
+    `permit` makes what asks the rate limiter, and calls what it is given when it has a permission; None: there is nothing to ask.
+    """
 
     def __init__(
         self,
@@ -38,14 +40,14 @@ class Instance:
         rings: Rings,
         dispatcher: Dispatcher,
         guards: BatchGuards,
-        limiter: RateLimiter,
+        permit: Callable[[Callable[[], None]], Permit] | None,
         prefetch: bool,
         alone: bool,
         limit_s: float,
         make: MakeWorker,
         hopeless: Callable[[], bool],
+        samples: MakeSamples | None = None,
     ) -> None:
-        self.permit = f"{context.name}#{next(_serial)}"
         self.slot = WorkerSlot(context, loop, rings, self.feed)
         self.worker: Worker | None = None
         self.broken: TritonError | None = None  # why the last attempt to start it again failed
@@ -53,31 +55,61 @@ class Instance:
         self._loop = loop
         self._dispatcher = dispatcher
         self._guards = guards
-        self._limiter = limiter
-        self._permitted = False
-        self._asked = False
-        self._pipelining = Pipelining(prefetch, alone)
+        self._permit = None if permit is None else permit(self.feed)
+        self.pipelining = Pipelining(prefetch, alone)
         self._limit_s = limit_s
         self._limit_armed = False
         self._progress_ns = 0
         self._checking = 0
         self._make = make
         self._hopeless = hopeless
+        self._samples = samples
+        self._warming: Warming | None = None
         self._backoff = Backoff()
         self._born_ns = 0
         self._restart: asyncio.Task[None] | None = None
+        self._serves = False
+        self._done_with = asyncio.Event()  # everything that was bound to it
         self._stopped = False
 
     async def start(self) -> None:
-        """Start the process. Raises what it says when it cannot run the model."""
+        """Start the process and warm it up. Raises what it says when it cannot run the model."""
         worker = self._make(self._done, self._died, self._take_more)
         await worker.start()
+        if self._samples is not None and not self.slot.context.passive:
+            await self._warm_up(worker, self._samples)
         self.worker, self.broken = worker, None
         self._born_ns = now_ns()
+
+    async def _warm_up(self, worker: Worker, samples: MakeSamples) -> None:
+        self._warming = warming = Warming(self._model, self.slot, worker, self._limit_s)
+        try:
+            await warming.run(await asyncio.to_thread(samples))
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                worker.kill("the model was unloaded")  # it may be in the middle of an execution without end
+            await worker.stop()
+            raise
+        finally:
+            self._warming = None
+
+    def serve(self) -> None:
+        """Take requests from now on."""
+        self._serves = True
+        self.feed()
+
+    async def leave(self) -> None:
+        """End the process when everything that is bound to the instance is done."""
+        if self._serves:
+            self._dispatcher.leave(self.slot)
+            self.feed()
+            await self._done_with.wait()
+        await self.stop()
 
     async def stop(self) -> None:
         """End the process, gracefully, and do not start it again."""
         self._stopped = True
+        self._done_with.set()
         if self._restart is not None:
             self._restart.cancel()
             await asyncio.wait((self._restart,))
@@ -85,26 +117,29 @@ class Instance:
             worker, self.worker = self.worker, None
             await worker.stop()
             self._fail(worker.executions.give_up(), Unavailable("the model was unloaded"))
-        if self._permitted:
-            self._release()
+        if self._permit is not None:
+            self._permit.release()
 
     def feed(self) -> None:
         """Give the worker what it may have."""
-        if self._stopped:
+        if self._stopped or not self._serves:
+            return
+        if self.slot.gone and self._held() == 0:
+            self._done_with.set()
             return
         batches: list[Batch] = []
         failure: Exception | None = None
         try:
             if self.worker is not None:
                 self._take(self.worker, batches)
-            elif self.broken is not None and self._hopeless():
+            elif self.broken is not None and (self.slot.leaving or self._hopeless()):
                 self._refuse(self.broken)
         except Exception as error:
             failure = error
         if self.worker is not None and batches:
             self._send(self.worker, batches)
-        elif self._permitted and self._held() == 0:
-            self._release()
+        elif self._permit is not None and self._held() == 0:
+            self._permit.release()
         if failure is not None:  # a scheduler or limiter that raises must not leave its requests without an answer
             self._dispatcher.rest(self.slot)
             self._guards.drop(failure)
@@ -116,9 +151,9 @@ class Instance:
 
     def _take(self, worker: Worker, batches: list[Batch]) -> None:
         # Behind an execution that waits for a call, a batch could be what the called model waits for; one that admits more while it
-        # runs asks for them itself.
-        in_turn = worker.executions.calls or self.slot.context.max_open is not None
-        depth = 1 if in_turn else self._pipelining.depth
+        # runs asks for them itself; and what the limiter lends is for one execution.
+        in_turn = worker.executions.calls or self.slot.context.max_open is not None or self._permit is not None
+        depth = 1 if in_turn else self.pipelining.depth
         if worker.ending:
             depth = 0
         if self._held() >= depth:
@@ -139,24 +174,10 @@ class Instance:
         return self._checking + (0 if self.worker is None else len(self.worker.executions.running))
 
     def _next_batch(self) -> Batch | None:
-        if not self._permitted:
-            if self._asked:
-                return None
-            # Without a rate limiter this costs one call per idle period, and is granted at once.
-            if not self._limiter.acquire(self.permit, partial(self._loop.call_soon_threadsafe, self._granted)):
-                self._asked = True
-                self._dispatcher.wake()  # another instance may be free to do what this one was rung for
-                return None
-            self._permitted = True
+        if self._permit is not None and not self._permit.take():
+            self._dispatcher.wake()  # another instance may be free to do what this one was rung for
+            return None
         return self._dispatcher.take_or_idle(self.slot)
-
-    def _granted(self) -> None:
-        self._asked, self._permitted = False, True
-        self.feed()  # gives it back where there is nothing to run, or nobody to run it
-
-    def _release(self) -> None:
-        self._permitted = False
-        self._limiter.release(self.permit)
 
     async def _check(self, worker: Worker, batch: Batch) -> None:
         """Walk large BYTES tensors off the loop."""
@@ -192,17 +213,18 @@ class Instance:
             self._loop.call_later(self._limit_s, self._check_limit)
 
     async def _take_more(self, count: int) -> int | None:
-        worker, batch = self.worker, self._dispatcher.take(self.slot, count)
+        worker = self.worker
+        if worker is None:  # it is warmed up: nothing joins that
+            return None
+        batch = self._dispatcher.take(self.slot, count)
         if batch is None:
             return None
         batch.model = self._model
         try:
-            strings = not (worker is None or worker.checks_strings) and any(
-                [request.unchecked_strings for request in batch.requests]
-            )
+            strings = not worker.checks_strings and any([request.unchecked_strings for request in batch.requests])
             if strings and not await asyncio.to_thread(self._guards.admit, batch):
                 return None
-            if worker is None or self.worker is not worker:
+            if self.worker is not worker:
                 raise Unavailable(_ENDED)  # noqa: TRY301
             (number,) = worker.executions.send([batch], joins=True)
         except asyncio.CancelledError:  # the question goes with the worker, these requests must not
@@ -214,9 +236,15 @@ class Instance:
         return number
 
     def _done(self, executions: Sequence[Execution]) -> None:
+        if self._warming is not None:
+            self._warming.over()
+            return
         self._progress_ns = now_ns()
         for execution in executions:
-            self._pipelining.took(execution.batch.infer_end_ns - execution.batch.input_end_ns)
+            self.pipelining.took(execution.batch.infer_end_ns - execution.batch.input_end_ns)
+        # It stands in line before it lets go: otherwise who waits would always come before it, whatever the priorities.
+        if self._permit is not None and self._held() == 0 and self._dispatcher.wants(self.slot):
+            self._permit.again()
         self.feed()
 
     def _check_limit(self) -> None:
@@ -232,17 +260,22 @@ class Instance:
             self._loop.call_later(left_s, self._check_limit)
 
     def _died(self, error: TritonError) -> None:
+        if self._warming is not None:
+            self._warming.died(error)
+            return
         worker, self.worker = self.worker, None
         if worker is None:
             return
         self._dispatcher.withdraw(self.slot)
-        if self._permitted:
-            self._release()
+        if self._permit is not None:
+            self._permit.release()
         self._model.log.error("%s", error)
+        self._dispatcher.lost(self.slot)
         self._fail(worker.executions.give_up(), error)
         if not self._stopped:
             self._restart = self._loop.create_task(self._start_again((now_ns() - self._born_ns) / 1e9))
         self._dispatcher.wake()  # it may have been rung for something that another instance can do
+        self.feed()  # it may have been the last that it was to do
 
     async def _start_again(self, lived_s: float) -> None:
         delay_s = self._backoff.delay_s(lived_s)

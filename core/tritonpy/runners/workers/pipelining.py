@@ -13,12 +13,12 @@ _WEIGHT = 0.2  # of the newest execution in the running mean
 class Pipelining:
     """One at a time, except for executions so short that carrying them one by one would cost more than they do.
 
-    Only where a batch that waits cannot grow (`Scheduler.prefetch`): otherwise waiting is what makes batches.
+    `alone`: there is no other instance at present. Only where a batch that waits cannot grow (`Scheduler.prefetch`): otherwise waiting is what makes batches.
     """
 
     def __init__(self, prefetch: bool, alone: bool = False) -> None:
         self._prefetch = prefetch
-        self._alone = alone
+        self.alone = alone
         self._mean_ns = 0.0
         self.depth = 1
 
@@ -27,5 +27,5 @@ class Pipelining:
         if not self._prefetch:
             return
         self._mean_ns = ns if not self._mean_ns else self._mean_ns + _WEIGHT * (ns - self._mean_ns)
-        least = 2 if self._alone and self._mean_ns < _SHORT_NS else 1
+        least = 2 if self.alone and self._mean_ns < _SHORT_NS else 1
         self.depth = max(least, min(_MOST, int(_HORIZON_NS / max(self._mean_ns, 1.0))))

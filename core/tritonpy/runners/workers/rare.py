@@ -1,11 +1,11 @@
-"""What is rare about requests and batches, as the JSON of their frame."""
+"""What is rare about requests, as the JSON of their frame."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tritonpy.types import Batch, InferRequest, Tensor
+from tritonpy.types import InferRequest
 
 
 def is_plain(request: InferRequest) -> bool:
@@ -20,7 +20,7 @@ def is_plain(request: InferRequest) -> bool:
 
 
 def request_extras(requests: Sequence[InferRequest]) -> dict[str, Any]:
-    """Return what a frame says of its requests."""
+    """Return what a frame says of its requests; what they say of their sequences is among its words."""
     extras: dict[str, Any] = {}
     if any([request.id for request in requests]):
         extras["ids"] = [request.id for request in requests]
@@ -37,9 +37,6 @@ def _rare(request: InferRequest) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if request.parameters:
         said["parameters"] = dict(request.parameters)
-    sequence = request.sequence
-    if sequence is not None:
-        said["sequence"] = [sequence.id, sequence.start, sequence.end]
     if request.timeout_us:
         said["timeout_us"] = request.timeout_us
     if request.priority:
@@ -51,28 +48,3 @@ def _rare(request: InferRequest) -> dict[str, Any]:
     if request.batch_size != 1:
         said["batch_size"] = request.batch_size
     return said
-
-
-def is_bare(batch: Batch) -> bool:
-    """Say whether the scheduler added nothing to `batch`."""
-    return batch.slots is None and not (batch.controls or batch.states or batch.batch_inputs or batch.state_outputs)
-
-
-def added_by_scheduler(batches: Sequence[Batch]) -> dict[int, tuple[dict[str, Any], Sequence[Tensor]]]:
-    """Return what the scheduler added to each batch, with its tensors, by the batch's index."""
-    found: dict[int, tuple[dict[str, Any], Sequence[Tensor]]] = {}
-    for index, batch in enumerate(batches):
-        if is_bare(batch):
-            continue
-        what: dict[str, Any] = {
-            "added": {
-                "controls": len(batch.controls),
-                "states": len(batch.states),
-                "batch_inputs": len(batch.batch_inputs),
-            },
-            "state_outputs": list(batch.state_outputs),
-        }
-        if batch.slots is not None:
-            what["slots"] = [0 if slot is None else 1 for slot in batch.slots]
-        found[index] = what, [*batch.controls, *batch.states, *batch.batch_inputs]
-    return found

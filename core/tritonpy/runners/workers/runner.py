@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import itertools
+import threading
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.worker import Launcher
-from tritonpy.errors import Internal
+from tritonpy.errors import Internal, Unavailable
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.isolation import loads_elsewhere
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.runners.rings import Rings
-from tritonpy.runners.runner import Runner
+from tritonpy.runners.runner import Newcomer, Runner
+from tritonpy.runners.warmup import MakeSamples
 from tritonpy.runners.workers.instance import Instance
+from tritonpy.runners.workers.permit import Permit
 from tritonpy.runners.workers.worker import Worker
 from tritonpy.types import InferRequest
 
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 _T = TypeVar("_T")
+_serial = itertools.count(1)
 
 
 class WorkerRunner(Runner):
@@ -42,6 +49,8 @@ class WorkerRunner(Runner):
         guards: BatchGuards,
         neighbours: Neighbours,
         prefetch: bool,
+        samples: MakeSamples | None = None,
+        policies: HostPolicies | None = None,
     ) -> None:
         if rings.loop is None:
             raise Internal(
@@ -57,76 +66,142 @@ class WorkerRunner(Runner):
         self._guards = guards
         self._neighbours = neighbours
         self._prefetch = prefetch
-        self._instances: list[Instance] = []
-        self._permits: list[str] = []
+        self._samples = samples
+        self._policies = policies or HostPolicies()
+        self._changing = threading.Lock()
+        self._instances: dict[int, Instance] = {}  # replaced as a whole: readers take no lock
+        self._leaving: dict[Future[None], Instance] = {}
+        self._permits: dict[Instance, str] = {}
+        self._stopped = False
         self._readiness = ReadinessCheck(self._ask, model.log)
 
-    def start(self, instances: Sequence[tuple[InstanceContext, ModelInstanceGroup]]) -> None:
-        for context, group in instances:
-            instance = self._instance(context, alone=len(instances) == 1)
-            self._limiter.register(instance.permit, context.device_id, group)
-            self._permits.append(instance.permit)
-            self._instances.append(instance)
-        results = self._wait(self._each(Instance.start))
-        failed = next((result for result in results if result is not None), None)
-        if failed is not None:
-            raise failed
-        if any(context.max_open is not None for context, _ in instances):
+    def add(self, newcomers: Sequence[Newcomer]) -> None:
+        with self._changing:
+            if self._stopped:
+                raise Unavailable("the model was unloaded")
+            alone = len(self._instances) + len(newcomers) == 1
+            instances: dict[int, Instance] = {}
+            try:
+                for context, group in newcomers:
+                    instances[context.index] = self._instance(context, group, alone)
+                self._wait(self._start(instances.values()))
+            except BaseException:
+                for instance in instances.values():
+                    self._forget(instance)
+                raise
+            self._instances = {**self._instances, **instances}
+        if any(context.max_open is not None for context, _ in newcomers):
             self._dispatcher.bound()
-        for instance in self._instances:
-            self._loop.call_soon_threadsafe(instance.feed)
+
+    def serve(self, indexes: Collection[int]) -> None:
+        for index in indexes:
+            if not self._instances[index].slot.context.passive:
+                self._loop.call_soon_threadsafe(self._instances[index].serve)
+        self._note_who_is_alone()
+
+    def remove(self, indexes: Collection[int]) -> list[Future[None]]:
+        with self._changing:
+            removed = [self._instances[index] for index in indexes]
+            self._instances = {index: each for index, each in self._instances.items() if index not in indexes}
+            leaving = {asyncio.run_coroutine_threadsafe(self._leave(each), self._loop): each for each in removed}
+            self._leaving = {**{gone: each for gone, each in self._leaving.items() if not gone.done()}, **leaving}
+        self._note_who_is_alone()
+        return list(leaving)
 
     def stop(self) -> None:
-        self._dispatcher.close()
-        for result in self._wait(self._each(Instance.stop)):
-            if result is not None:
-                self._model.log.error("a worker failed to stop: %s", result)
-        for permit in self._permits:
-            self._limiter.unregister(permit)
-        self._launcher.close()
-        if not loads_elsewhere(self._model, self._backend):
-            self._backend.unload(self._model.shared)
-            self._model.shared = None
+        with self._changing:
+            self._stopped = True
+            self._dispatcher.close()
+            instances = (*self._instances.values(), *self._leaving.values())
+            for result in self._wait(_each(instances, Instance.stop)):
+                if result is not None:
+                    self._model.log.error("a worker failed to stop: %s", result)
+            for instance in instances:
+                self._forget(instance)
+            self._launcher.close()
+            if not loads_elsewhere(self._model, self._backend):
+                self._backend.unload(self._model.shared)
+                self._model.shared = None
 
     def alive(self) -> bool:
-        return all(instance.worker is not None for instance in self._instances)
+        return all(instance.worker is not None for instance in self._instances.values())
 
     def is_ready(self) -> bool:
-        workers = [instance.worker for instance in self._instances]
+        workers = [instance.worker for instance in self._instances.values()]
         asks = any(worker is not None and worker.asks_ready for worker in workers)
         return self.alive() and (not asks or self._readiness.answer())
 
     def cancelled(self, request: InferRequest) -> None:
         batch = request.batch  # read once: its answer takes it away, on the loop's thread
-        for instance in self._instances:
+        for instance in (*self._instances.values(), *self._leaving.values()):
             if batch is not None and batch.instance is instance.slot:
                 self._loop.call_soon_threadsafe(instance.cancel, request)
 
-    def _instance(self, context: InstanceContext, alone: bool) -> Instance:
-        return Instance(
+    def _instance(self, context: InstanceContext, group: ModelInstanceGroup, alone: bool) -> Instance:
+        # What the limiter knows the instance by: unlike its name unique, also while a version and its replacement are both loaded.
+        permit = f"{context.name}#{next(_serial)}"
+        limited = not context.passive and self._limiter.register(permit, context.device_id, group)
+        instance = Instance(
             self._model,
             context,
             self._loop,
             self._rings,
             self._dispatcher,
             self._guards,
-            self._limiter,
+            partial(Permit, self._limiter, permit, self._loop) if limited else None,
             self._prefetch,
             alone,
             self._launcher.execution_limit_s,
-            partial(Worker, self._model, context, self._launcher, self._neighbours, self._loop),
-            lambda: all(instance.broken is not None for instance in self._instances),
+            partial(Worker, self._model, context, self._launcher, self._neighbours, self._loop, self._policies.of(context)),
+            self._hopeless,
+            None if context.passive else self._samples,
         )
+        if not context.passive:
+            self._permits[instance] = permit
+        return instance
+
+    def _forget(self, instance: Instance) -> None:
+        permit = self._permits.pop(instance, None)
+        if permit is not None:
+            self._limiter.unregister(permit)
+
+    def _hopeless(self) -> bool:
+        serving = [each for each in self._instances.values() if not each.slot.context.passive]
+        return all(instance.broken is not None for instance in serving)
+
+    def _note_who_is_alone(self) -> None:
+        instances = self._instances.values()
+        for instance in instances:
+            instance.pipelining.alone = len(instances) == 1
+
+    async def _start(self, instances: Collection[Instance]) -> None:
+        """Start all of them at the same time. Raises what the first failing one raised, when the others are ended again."""
+        errors = await _each(instances, Instance.start)
+        failed = next((error for error in errors if error is not None), None)
+        if failed is not None:
+            await _each(instances, Instance.stop)
+            raise failed
+
+    async def _leave(self, instance: Instance) -> None:
+        try:
+            await instance.leave()
+        except Exception as error:
+            self._model.log.error("a worker failed to stop: %s", error)
+        finally:
+            self._forget(instance)
 
     def _ask(self) -> bool:
         async def ask() -> bool:
-            workers = [instance.worker for instance in self._instances if instance.worker is not None]
+            workers = [instance.worker for instance in self._instances.values() if instance.worker is not None]
             return all(await asyncio.gather(*(worker.is_ready() for worker in workers)))
 
         return self._wait(ask())
 
-    async def _each(self, act: Callable[[Instance], Coroutine[Any, Any, None]]) -> list[BaseException | None]:
-        return list(await asyncio.gather(*(act(instance) for instance in self._instances), return_exceptions=True))
-
     def _wait(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+async def _each(
+    instances: Collection[Instance], act: Callable[[Instance], Coroutine[Any, Any, None]]
+) -> list[BaseException | None]:
+    return list(await asyncio.gather(*(act(instance) for instance in instances), return_exceptions=True))

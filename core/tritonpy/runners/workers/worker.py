@@ -15,6 +15,7 @@ from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Internal, TritonError, error_of
 from tritonpy.ipc import Frame, Kind
+from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.conversation import Conversation
 from tritonpy.runners.workers.death import describe
@@ -46,6 +47,7 @@ class Worker:
         launcher: Launcher,
         neighbours: Neighbours,
         loop: asyncio.AbstractEventLoop,
+        policy: HostPolicy | None,
         done: Callable[[Sequence[Execution]], None],
         ended: Callable[[TritonError], None],
         take_more: TakeMore,
@@ -55,6 +57,7 @@ class Worker:
         self._launcher = launcher
         self._neighbours = neighbours
         self._loop = loop
+        self._policy = policy
         self._done = done
         self._ended = ended
         self._take_more = take_more
@@ -98,7 +101,9 @@ class Worker:
             self._take_more,
         )
         try:
-            message = self._launcher.start_message(self._instance)
+            message = dict(self._launcher.start_message(self._instance))
+            if self._policy is not None:
+                message["host_policy"] = {"cores": self._policy.cores, "node": self._policy.node}
             self._connection.send(Kind.START, extras=message, descriptors=(lifeline(),))
             said = await self._started
         except BaseException:
@@ -111,6 +116,8 @@ class Worker:
         self.asks_ready = bool(said.get("asks_ready"))
         self.checks_strings = bool(said.get("checks_strings"))
         self._instance.max_open = said.get("max_open")
+        if said.get("unbound"):
+            self._log.warning("host policy of instance '%s': %s", self._instance.name, said["unbound"])
 
     async def is_ready(self) -> bool:
         """Ask the worker's own readiness check. Raises TritonError."""

@@ -47,6 +47,12 @@ class BatchPolicyContract(PluginContract):
         assert list(pending.requests) == requests, "plan() changed the requests"
         assert list(pending.sizes) == sizes, "plan() changed the sizes"
 
+    def test_a_shorter_queue_is_planned_for_too(self) -> None:
+        for seed in SEEDS:
+            pending = self._pending(seed)
+            for count in range(1, len(pending.sizes) + 1):
+                self._until_run(self.make(), pending.first(count))
+
     def test_learning_changes_no_promise(self) -> None:
         policy, random = self.make(), Random(0)
         for seed in SEEDS:

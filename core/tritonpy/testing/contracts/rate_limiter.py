@@ -36,7 +36,7 @@ class RateLimiterContract(OptionalTests):
 
     def test_an_instance_alone_always_runs(self) -> None:
         limiter = self._registered("one")
-        for _ in range(TURNS):
+        for _ in range(TURNS if self._asks else 0):
             assert limiter.acquire("one", _unexpected), "it waits for nobody"
             limiter.release("one")
         limiter.unregister("one")
@@ -46,7 +46,7 @@ class RateLimiterContract(OptionalTests):
         limiter = self._registered(*names)
 
         def work(name: str) -> None:
-            for _ in range(TURNS):
+            for _ in range(TURNS if self._asks else 0):
                 _wait(limiter, name)
                 limiter.release(name)
 
@@ -89,6 +89,29 @@ class RateLimiterContract(OptionalTests):
         limiter.release("one")
         assert done.wait(PATIENCE_S), "the one that still exists waits for ever"
 
+    @only_where(given("shared_group"))
+    def test_who_has_more_to_do_stands_in_line_before_it_lets_go(self) -> None:
+        limiter, told = self._registered("one", "two"), SimpleQueue[str]()
+        assert limiter.acquire("one", _unexpected)
+        assert not limiter.acquire("two", partial(told.put, "two"))
+        if limiter.again("one", partial(told.put, "one")):
+            limiter.release("one")
+            assert told.get(timeout=PATIENCE_S) == "two"
+            return
+        assert told.get(timeout=PATIENCE_S) == "two", "nobody runs, and two wait"
+        limiter.release("two")
+        assert told.get(timeout=PATIENCE_S) == "one"
+
+    @only_where(given("shared_group"))
+    def test_what_a_forgotten_instance_held_is_free_once(self) -> None:
+        limiter, done = self._registered("one", "two", "three"), threading.Event()
+        assert limiter.acquire("one", _unexpected)
+        assert not limiter.acquire("two", done.set)
+        limiter.unregister("one")
+        assert done.wait(PATIENCE_S), "what it held was not given back"
+        limiter.release("one")  # too late: another one has it
+        assert not limiter.acquire("three", _nothing), "two hold at once what one may hold"
+
     @only_where(given("impossible_group"))
     def test_what_can_never_run_is_refused(self) -> None:
         try:
@@ -101,7 +124,10 @@ class RateLimiterContract(OptionalTests):
     def _registered(self, *names: str) -> RateLimiter:
         limiter = self.make()
         for name in names:
-            limiter.register(name, 0, _group(self.shared_group))
+            asks = limiter.register(name, 0, _group(self.shared_group))
+            assert isinstance(asks, bool), "register() must say whether the instance has to ask"
+            assert asks or not self.shared_group, "an instance that shares a resource must ask"
+            self._asks = asks
         return limiter
 
 
@@ -113,6 +139,10 @@ def _wait(limiter: RateLimiter, name: str) -> None:
 
 def _unexpected() -> None:
     raise AssertionError("told of a grant that is not due")
+
+
+def _nothing() -> None:
+    """It is told of a grant, or not: nobody waits for that."""
 
 
 def _group(text: str) -> ModelInstanceGroup:

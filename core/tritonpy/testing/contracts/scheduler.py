@@ -163,6 +163,19 @@ class SchedulerContract(PluginContract):
             harness.finish()
             harness.witness.check(*harness.enqueued)
 
+    @only_where(_has_instances)
+    def test_when_an_instance_is_lost_every_request_is_answered_once(self) -> None:
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 5)
+            batch = harness.take_next()
+            assert batch is not None, ANSWERED_TOO_EARLY
+            harness.scheduler.lost(0)
+            for request in batch.requests:
+                assert not request.answered, "lost() answered a request that the instance had: its runner does"
+            harness.complete(batch)
+            harness.finish()
+            harness.witness.check(*harness.enqueued)
+
     def _filled(self, engine: Engine, count: int) -> SchedulerHarness:
         harness, random = self.make(engine), Random(0)
         for _ in range(count):

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.ipc import VERSION, Endpoint, Frame, Kind
+from tritonpy.ipc.laden import write_laden
 from tritonpy.ipc.windows import NOBODY
 from tritonpy.types import DTYPES
 
@@ -94,6 +95,9 @@ class Peer:
         self.rooms: deque[tuple[int, int]] = deque()  # questions for room: their numbers and the requests
         self._fetched: set[int] = set()  # requests whose clients always have room
         self.rescheduled: list[int] = []
+        self.taken: list[tuple[int, int]] = []  # calls, and how many answers of each were taken
+        self.left: list[int] = []  # calls whose answers nobody waits for
+        self.wanted: list[int] = []  # calls whose first answer somebody waits for
         self.answer_frames = 0
         self._execution = 0
         self._request = 0
@@ -198,7 +202,13 @@ class Peer:
             words += (self._execution, len(batch))
             rows += batch
         self._request += len(rows)
-        self.send(Kind.EXECUTE, [*words, first], [*rows, *extras.pop("added_rows", ())], wants, extras)
+        laden = extras.pop("laden", None)
+        if laden is None:
+            self.send(Kind.EXECUTE, [*words, first], rows, wants, extras)
+        else:
+            more, texts = write_laden(laden)
+            rows += extras.pop("added_rows", ())
+            self.send(Kind.EXECUTE_LADEN, [*words, first, *more], rows, wants, {**extras, "sequences": texts})
         return first
 
     def execute(self, *requests: Sequence[Sent], **extras: Any) -> list[Answer]:
@@ -340,6 +350,10 @@ class Peer:
             self.rooms.append((frame.words[0], frame.extras["arguments"]["request"]))
             if self.rooms[-1][1] in self._fetched | {NOBODY}:
                 self.send(Kind.REPLY, [self.rooms.pop()[0]], extras={"value": None})
+        elif frame.kind == Kind.CALL_TAKEN:
+            self.taken.append((frame.words[0], frame.words[1]))
+        elif frame.kind in (Kind.CALL_LEFT, Kind.CALL_WANTED):
+            (self.left if frame.kind == Kind.CALL_LEFT else self.wanted).append(frame.words[0])
         elif frame.kind == Kind.TELL and frame.extras["verb"] == "log":
             self.logs.append(frame.extras["arguments"])
         elif frame.kind == Kind.TELL and frame.extras["verb"] == "exited":

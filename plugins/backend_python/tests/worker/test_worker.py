@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tritonpy.ipc import VERSION
+from tritonpy.ipc.laden import Added, Seat
 
 from .peer import Peer, Sent, fp32
 
@@ -89,19 +90,87 @@ def test_what_the_client_said_reaches_the_model(worker: Start) -> None:
     said = {
         "1": {
             "parameters": {"a": 1, "b": "x", "c": True, "d": 0.5},
-            "sequence": ["seq", True, False],
             "timeout_us": 77,
             "trace": "{}",
         },
-        "2": {"sequence": [9, False, True]},
     }
-    peer.execute([fp32("A", 1)], [fp32("A", 1)], [fp32("A", 1)], ids=["", "one", "two"], requests=said)
+    seats = [Seat(0, False, False, 0), Seat("seq", True, False, 1), Seat(9, False, True, 2)]
+    laden = [(Added(0, 0, 0), seats)]
+    peer.execute([fp32("A", 1)], [fp32("A", 1)], [fp32("A", 1)], ids=["", "one", "two"], requests=said, laden=laden)
     printed = "\n".join(log["message"] for log in peer.logs)
     assert printed.split("\n") == [
         " 0 0 0 {} None",
         'one seq 1 77 {"a":1,"b":"x","c":true,"d":0.5} {}',
         "two 9 2 0 {} None",
     ]
+
+
+SHOWS_ALL_INPUTS = """
+    def execute(self, requests):
+        inputs = [
+            f"{each.name()} {each.shape()} {each.as_numpy().reshape(-1).tolist()}" for request in requests for each in request.inputs()
+        ]
+        more = [
+            f"{request.request_id()!r} {request.correlation_id()} {request.flags()} {request.is_cancelled()} {request.requested_output_names()}"
+            for request in requests
+        ]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([*inputs, *more], object))]) for request in requests]
+"""
+
+
+def test_a_slot_without_data_is_a_request_without_meaning(worker: Start) -> None:
+    peer = worker(SHOWS_ALL_INPUTS)
+    words = Sent("B", "BYTES", (1, 1), np.frombuffer(b"\x02\0\0\0xy", np.uint8))
+    ready = Sent("READY", "INT32", (3, 1), np.array([[0], [1], [0]], np.int32))
+    laden = [(Added(3, 1, 0), [Seat(5, True, False, 1)])]
+    (answer,) = peer.execute([fp32("A", 7), words], ids=["real"], laden=laden, added_rows=[[ready]])
+    assert texts(answer.outputs["OUT"]) == [
+        *("A [1] [0.0]", "B [1, 1] [b'']", "READY [1, 1] [0]"),
+        *("A [1] [7.0]", "B [1, 1] [b'xy']", "READY [1, 1] [1]"),
+        *("A [1] [0.0]", "B [1, 1] [b'']", "READY [1, 1] [0]"),
+        "'' 0 0 False set()",
+        "'real' 5 1 False {'OUT'}",
+        "'' 0 0 False set()",
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise ValueError('no')",
+        "return [pb_utils.InferenceResponse(error=pb_utils.TritonError('no')) for _ in requests]",
+        "return [pb_utils.InferenceResponse(), None, pb_utils.InferenceResponse()] and 1",
+    ],
+)
+def test_what_goes_wrong_is_told_to_real_requests_alone(worker: Start, body: str) -> None:
+    peer = worker(f"""
+    def execute(self, requests):
+        {body}
+    """)
+    laden = [(Added(3, 0, 0), [Seat(5, True, False, 1)])]
+    (answer,) = peer.execute([fp32("A", 7)], laden=laden)
+    assert answer.error is not None
+    assert [answer.request for answer in peer.answers] == [0]
+
+
+def test_answers_to_null_requests_go_nowhere(worker: Start) -> None:
+    peer = worker(
+        """
+        def execute(self, requests):
+            for number, request in enumerate(requests):
+                sender = request.get_response_sender()
+                tensor = pb_utils.Tensor("OUT", np.array([number], np.int32))
+                sender.send(pb_utils.InferenceResponse([tensor]))
+                if number != 2:
+                    sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        """,
+        decoupled=True,
+    )
+    laden = [(Added(3, 0, 0), [Seat(5, True, False, 1)])]
+    answers = peer.execute([fp32("A", 7)], laden=laden)
+    assert {answer.request for answer in peer.answers} == {0}
+    assert answers[0].outputs["OUT"].tolist() == [1]
+    assert peer.execute([fp32("A", 7)], laden=laden)  # and nothing is left behind
 
 
 def test_each_request_gets_its_row_of_what_the_scheduler_added(worker: Start) -> None:
@@ -118,18 +187,14 @@ def test_each_request_gets_its_row_of_what_the_scheduler_added(worker: Start) ->
     start = Sent("START", "INT32", (3, 1), np.array([[1], [0], [5]], np.int32))
     names = b"".join(len(each).to_bytes(4, "little") + each for each in (b"a", b"bc", b"def"))
     correlation = Sent("CORRID", "BYTES", (3, 1), np.frombuffer(names, np.uint8))
-    more = Sent("BATCH", "INT32", (1,), np.array([3], np.int32))
+    laden = [(Added(0, 2, 0), [Seat(each, True, False, slot) for slot, each in enumerate(("a", "bc", "def"))])]
     answers = peer.execute(
-        [fp32("A", 1)],
-        [fp32("A", 2)],
-        batch={
-            "0": {"added": {"controls": 2, "states": 0, "batch_inputs": 1}, "slots": [1, 0, 1], "state_outputs": []}
-        },
-        added_rows=[[start, correlation, more]],
+        [fp32("A", 1)], [fp32("A", 2)], [fp32("A", 3)], laden=laden, added_rows=[[start, correlation]]
     )
     assert [texts(answer.outputs["OUT"]) for answer in answers] == [
         ["A [1] [1.0]", "START [1, 1] [1]", "CORRID [1, 1] [b'a']"],
-        ["A [1] [2.0]", "START [1, 1] [5]", "CORRID [1, 1] [b'def']"],
+        ["A [1] [2.0]", "START [1, 1] [0]", "CORRID [1, 1] [b'bc']"],
+        ["A [1] [3.0]", "START [1, 1] [5]", "CORRID [1, 1] [b'def']"],
     ]
 
 

@@ -50,7 +50,7 @@ class LocalHost(Host):
         self._log = ModelLog(model, instance)
         self._errands = Errands(instance.name)
         self._questions = Questions(model, self._errands)
-        self._calls = Calls(model, self._parent, self.refused)
+        self._calls = Calls(model, self._parent, self.refused, self._errands)
         self._shares = model.shared if isinstance(model.shared, LocalShares) else LocalShares()
         self._execution = 0
         self._batch: Batch | None = None  # what is executed now, under that number
@@ -78,6 +78,7 @@ class LocalHost(Host):
 
     def close(self) -> None:
         """Run what destructors left to be done."""
+        self._calls.close()
         self._errands.end()
 
     def send(self, request: int, response: InferenceResponse | None, final: bool) -> None:

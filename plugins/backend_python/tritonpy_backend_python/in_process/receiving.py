@@ -14,24 +14,27 @@ from tritonpy_worker.api.constants import (
 from tritonpy_worker.api.request import InferenceRequest
 from tritonpy_worker.api.tensor import Tensor
 from tritonpy_worker.host import Host
+from tritonpy_worker.null_requests import NobodysHost, filled
 
 
 def requests_of(batch: Batch, first: int, host: Host, outputs: Sequence[str]) -> list[InferenceRequest]:
-    """Return the requests of `batch` under the numbers from `first` on; `outputs` are for those that name none. No input is copied."""
-    added = _added(batch)
-    return [
-        _request(request, number, host, outputs, [*map(received, request.inputs.values()), *more])
-        for number, (request, more) in enumerate(zip(batch.requests, added, strict=True), first)
+    """Return the requests of `batch` under the numbers from `first` on; `outputs` are for those that name none. No input is copied.
+
+    Slots without data have null requests in them, which have no number.
+    """
+    requests = [
+        _request(request, number, host, outputs, [*map(received, request.inputs.values())])
+        for number, request in enumerate(batch.requests, first)
     ]
-
-
-def _added(batch: Batch) -> Sequence[Sequence[Tensor]]:
-    tensors = [*batch.controls, *batch.states]
-    count = len(batch.requests)
-    if not tensors:
-        return [()] * count
-    slots = None if batch.slots is None else [slot is not None for slot in batch.slots]
-    return added_inputs([received(tensor) for tensor in tensors], slots, count)
+    tensors = [received(tensor) for tensor in (*batch.controls, *batch.states)]
+    if batch.slots is not None:
+        each = iter(requests)
+        slots = [None if slot is None else next(each) for slot in batch.slots]
+        return filled(slots, added_inputs(tensors, len(slots)), NobodysHost(host.decoupled))
+    if tensors:
+        for request, more in zip(requests, added_inputs(tensors, len(requests)), strict=True):
+            request._inputs = [*request._inputs, *more]
+    return requests
 
 
 def _request(

@@ -10,6 +10,7 @@ from tritonpy_backend_python.in_process.responses import to_send
 from tritonpy_worker.api.response_sender import InferenceResponseSender
 from tritonpy_worker.call_responses import failed
 from tritonpy_worker.execution import Requests, Sink
+from tritonpy_worker.open_requests import NULL_REQUEST
 
 if TYPE_CHECKING:
     from tritonpy_worker.api.request import InferenceRequest
@@ -27,20 +28,23 @@ class LocalSink(Sink):
         given = [
             (request, to_send(response, request.wanted))
             for request, response in zip(requests, responses, strict=True)
-            if response is not None
+            if response is not None and request.number != NULL_REQUEST
         ]
         for request, _ in given:
             request._sender = self._spent
         self._host.answer([_number(request) for request, _ in given], [response for _, response in given])
 
     def fail(self, requests: Requests, text: str) -> None:
-        self._host.answer([_number(request) for request in requests], [to_send(failed(text)) for _ in requests])
+        numbers = [_number(request) for request in requests if request.number != NULL_REQUEST]
+        self._host.answer(numbers, [to_send(failed(text)) for _ in numbers])
 
     def reschedule(self, request: InferenceRequest) -> None:
-        self._host.reschedule(_number(request))
+        if request.number != NULL_REQUEST:
+            self._host.reschedule(_number(request))
 
     def leave_open(self, request: InferenceRequest) -> None:
-        self._host.leave_open(_number(request))
+        if request.number != NULL_REQUEST:
+            self._host.leave_open(_number(request))
 
     def log(self, level: str, message: str) -> None:
         self._host.log(level, message)

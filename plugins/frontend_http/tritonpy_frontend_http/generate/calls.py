@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tritonpy import (
@@ -21,7 +21,7 @@ from tritonpy import (
 )
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.encode import JSON_TYPE, Headers
-from tritonpy_frontend_http.errors import STATUS, error_body
+from tritonpy_frontend_http.errors import STATUS, error_body, retry_headers
 from tritonpy_frontend_http.generate.answer import NOT_ONE, NOTHING, Answer, encode_answer, encode_failure
 from tritonpy_frontend_http.generate.answers import Answers
 from tritonpy_frontend_http.generate.body import Body, read_body
@@ -64,10 +64,11 @@ class GenerateCalls:
         try:
             request = self._request(target, headers, body)
             request.principal = scope["state"].get("principal")
+            request.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
             answers = self._start(request, headers, began_ns)
         except Exception as caught:
             error = self._described(caught)
-            await _send_error(send, STATUS[error.code], error.message)
+            await _send_error(send, STATUS[error.code], error.message, retry_headers(error))
             return
         del body  # it may be large, and the answers take their time
         gone = asyncio.create_task(_give_up_with_client(receive, request, answers))
@@ -181,7 +182,7 @@ def _part(body: bytes, *, more: bool) -> dict[str, Any]:
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
-async def _send_error(send: Any, status: int, text: str) -> None:
+async def _send_error(send: Any, status: int, text: str, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
     body = error_body(text)
-    await send(_start_of_reply(status, [JSON_TYPE, (b"content-length", b"%d" % len(body))]))
+    await send(_start_of_reply(status, [JSON_TYPE, (b"content-length", b"%d" % len(body)), *more]))
     await send(_part(body, more=False))

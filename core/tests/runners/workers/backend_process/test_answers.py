@@ -208,7 +208,7 @@ def test_requests_that_are_handed_back_leave_with_the_end_of_their_execution(wir
 
 def test_new_states_go_once_with_the_first_final_answer_of_their_batch(wire: Wire, bench: Bench) -> None:
     batch = bench.answers.begin(bench.execution(7, 100, 2))
-    batch.new_states["SUM"] = np.array([[1], [2]], np.int32)
+    batch.new_states["SUM"] = Tensor.from_numpy("SUM", np.array([[1], [2]], np.int32))
     batch.new_states["TEXT"] = Tensor.from_numpy("TEXT", np.array([b"a", b"bc"], np.object_))
     batch.requests[1].respond(response_of(5, final=False))
     assert "states" not in wire.answered().extras
@@ -223,7 +223,7 @@ def test_new_states_go_once_with_the_first_final_answer_of_their_batch(wire: Wir
 
 def test_new_states_go_with_a_request_that_is_handed_back(wire: Wire, bench: Bench) -> None:
     batch = bench.answers.begin(bench.execution(7, 100, 1))
-    batch.new_states["SUM"] = np.array([[1]], np.int32)
+    batch.new_states["SUM"] = Tensor.from_numpy("SUM", np.array([[1]], np.int32))
     batch.requests[0].reschedule()
     bench.answers.over(1, 2, False)
     found = wire.answered()

@@ -8,6 +8,7 @@ import pytest
 
 from core.tests.runners.workers.backend_process.wire import Wire, context
 from tritonpy.ipc import Kind
+from tritonpy.ipc.laden import Added, Seat, write_laden
 from tritonpy.ipc.questions import Questions
 from tritonpy.ipc.waiter import Waiter
 from tritonpy.ipc.windows import MAX_BYTES, Windows
@@ -31,7 +32,12 @@ class Bench:
 
     def take(self, words: list[int], rows: list[list[Tensor]], wants: list[Any] | None = None, **extras: Any) -> None:
         """Let the server send one EXECUTE frame, and read it."""
-        self.wire.send(Kind.EXECUTE, words, rows=rows, wants=wants, extras=extras)
+        laden = extras.pop("laden", None)
+        if laden is None:
+            self.wire.send(Kind.EXECUTE, words, rows=rows, wants=wants, extras=extras)
+        else:
+            more, extras["sequences"] = write_laden(laden)
+            self.wire.send(Kind.EXECUTE_LADEN, [*words, *more], rows=rows, wants=wants, extras=extras)
         before = self.arrivals, len(self.incoming.joining)
         self.wire.channel.wait(Waiter(), lambda: (self.arrivals, len(self.incoming.joining)) != before)
 
@@ -73,7 +79,6 @@ def test_a_request_says_what_its_client_said(bench: Bench) -> None:
         requests={
             "1": {
                 "parameters": {"p": 1},
-                "sequence": ["s", True, False],
                 "timeout_us": 4,
                 "priority": 5,
                 "deadline_ns": 6,
@@ -81,6 +86,7 @@ def test_a_request_says_what_its_client_said(bench: Bench) -> None:
                 "batch_size": 3,
             }
         },
+        laden=[(Added(0, 0, 0), [Seat(0, False, False, 0), Seat("s", True, False, 1)])],
     )
     plain, said = bench.incoming.backlog[0].batch.requests
     assert (plain.id, plain.outputs, plain.parameters, plain.sequence, plain.batch_size) == ("", None, {}, None, 1)
@@ -91,18 +97,21 @@ def test_a_request_says_what_its_client_said(bench: Bench) -> None:
 
 
 def test_what_a_scheduler_added_is_the_batchs(bench: Bench) -> None:
-    added = {"controls": 1, "states": 2, "batch_inputs": 1}
-    extra = [tensor(name, number) for number, name in enumerate(("READY", "A", "B", "ALL"))]
+    extra = [tensor(name, number) for number, name in enumerate(("READY", "A", "B"))]
     bench.take(
         [2, 7, 1, 8, 2, 100],
         [[tensor("IN", 1)], [tensor("IN", 2)], [tensor("IN", 3)], extra],
-        batch={"1": {"added": added, "state_outputs": ["A_OUT"], "slots": [1, 0, 1]}},
+        laden=[
+            (Added(0, 0, 0), [Seat(0, False, False, 0)]),
+            (Added(3, 1, 2), [Seat(5, True, False, 0), Seat(6, False, True, 2)]),
+        ],
+        state_outputs={"1": ["A_OUT"]},
     )
     plain, full = (execution.batch for execution in bench.incoming.backlog)
     assert (plain.slots, list(plain.controls), plain.state_outputs) == (None, [], ())
+    assert [request.sequence for request in full.requests] == [SequenceInfo(5, True), SequenceInfo(6, False, True)]
     assert values(full.controls) == {"READY": [0]}
     assert values(full.states) == {"A": [1], "B": [2]}
-    assert values(full.batch_inputs) == {"ALL": [3]}
     assert (full.slots, full.state_outputs) == ([full.requests[0], None, full.requests[1]], ["A_OUT"])
     assert (full.model, full.instance) == (bench.model, bench.instance)
 

@@ -57,6 +57,14 @@ def test_each_instance_is_a_process_of_its_own_that_inherits_nothing(model_repos
     assert is_gone(pid)
 
 
+def test_a_process_runs_on_the_cores_of_its_policy(model_repository: ModelRepository) -> None:
+    model_repository.add("who", config_of("introvert", more=ISOLATED))
+    policies = {"cpu": {"cpu_cores": str(min(os.sched_getaffinity(0)))}}
+    with isolating(model_repository, ToyPlugin({"introvert": Introvert}), host_policies=policies) as server:
+        assert asked(server.engine, "who", Introvert.CORES) == 1
+        assert asked(server.engine, "who", Introvert.KNOWN_CORES) == 1
+
+
 def test_unloading_ends_the_process(model_repository: ModelRepository) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
     with isolating(model_repository, ToyPlugin({"introvert": Introvert}), control=EXPLICIT) as server:

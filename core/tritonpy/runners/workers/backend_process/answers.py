@@ -13,7 +13,7 @@ from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.answer_frame import AnswerFrame, Row
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.runners.workers.on_host import on_host
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy.types import Batch, InferRequest, InferResponse
 
 log = logging.getLogger("tritonpy.model")
 
@@ -174,10 +174,7 @@ def _new_states(requests: Sequence[InferRequest]) -> Mapping[int, Row]:
     for request in requests:
         batch = request.batch
         if batch is not None and batch.new_states and batch is not last:
-            found[request.tag] = on_host(
-                value if isinstance(value, Tensor) else Tensor.from_numpy(name, value)
-                for name, value in batch.new_states.items()
-            )
+            found[request.tag] = on_host(batch.new_states.values())
         last = batch
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -13,6 +14,7 @@ from tritonpy import errors
 from tritonpy.errors import Internal, TritonError, error_of
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
+from tritonpy.ipc.taken import Taken
 from tritonpy.runners.workers.backend_process.answer_frame import EMPTY, FINAL
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.runners.workers.on_host import on_host
@@ -24,7 +26,8 @@ log = logging.getLogger("tritonpy.model")
 class Calls:
     """The requests that other models own now, by number; `awaited` is true while there are any.
 
-    Their answers go to their sinks on a thread of its own, because a sink may run the backend's code.
+    Their answers go to their sinks on a thread of its own, because a sink may run the backend's code. One that a sink took while it had
+    no room counts as taken once it has: until then the other model is held back.
     """
 
     def __init__(self, channel: Channel, executions: Mapping[int, Execution], hurry: Callable[[], None]) -> None:
@@ -33,7 +36,8 @@ class Calls:
         self._hurry = hurry
         self._numbers = count(1)
         self._open: dict[int, InferRequest] = {}
-        self._arrived: SimpleQueue[tuple[InferRequest, InferResponse]] = SimpleQueue()
+        self._due: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._taken: dict[int, Taken] = {}  # by the numbers of open calls that were answered and not for good
         self._starting = Lock()
         self._started = False
         channel.on(Kind.CALL_ANSWER, self._answered)
@@ -86,23 +90,39 @@ class Calls:
             final,
             bool(flags & EMPTY),
         )
-        self._arrived.put((request, response))
+        self._due.put(partial(self._deliver, number, request, response))
 
     def _start(self) -> None:
         with self._starting:
             if not self._started:
                 self._started = True
-                Thread(target=self._deliver, name="answers of other models", daemon=True).start()
+                Thread(target=self._run, name="answers of other models", daemon=True).start()
 
-    def _deliver(self) -> None:
+    def _run(self) -> None:
         while True:
-            request, response = self._arrived.get()
-            request.answered = response.final
-            try:
-                request.sink.put(request, response)
-            except Exception:
-                log.exception("the sink of a request to model %s failed", request.model_name)
-            del request, response  # their buffers are shared memory of the server
+            self._due.get()()  # nothing holds it afterwards: its buffers are shared memory of the server
+
+    def _deliver(self, number: int, request: InferRequest, response: InferResponse) -> None:
+        request.answered = response.final
+        try:
+            request.sink.put(request, response)
+        except Exception:
+            log.exception("the sink of a request to model %s failed", request.model_name)
+        if response.final:
+            self._taken.pop(number, None)
+            return
+        nbytes = sum([tensor.nbytes for tensor in response.outputs])
+        if request.sink.ready(request):
+            self._took(number, nbytes)
+        else:
+            request.sink.when_ready(request, lambda: self._due.put(partial(self._took, number, nbytes)))
+
+    def _took(self, number: int, nbytes: int) -> None:
+        if number not in self._open:
+            return
+        told = self._taken.setdefault(number, Taken()).add(nbytes)
+        if told:
+            self._channel.send(Kind.CALL_TAKEN, [number, told])
 
 
 class _CallOwner:

@@ -9,6 +9,7 @@ from typing import Any
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
+from tritonpy.ipc.laden import Added, Seat, read_laden
 from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.types import (
@@ -46,6 +47,7 @@ class Incoming:
         self.backlog: deque[Execution] = deque()
         self.joining: dict[int, Execution] = {}
         channel.on(Kind.EXECUTE, self._take)
+        channel.on(Kind.EXECUTE_LADEN, self._take)
         channel.on(Kind.CANCEL, self._cancel)
 
     def serve(self, model: ModelContext, instance: InstanceContext) -> None:
@@ -58,9 +60,13 @@ class Incoming:
         words = frame.words
         count = words[0]
         number = words[1 + 2 * count]
-        rows, wants = self._channel.rows(frame, 2 + 2 * count, Tensor)
         extras = frame.extras if frame.has_extras else {}
-        ids, said, added = extras.get("ids"), extras.get("requests", {}), extras.get("batch", {})
+        laden: list[tuple[Added, list[Seat]]] = []
+        at = 2 + 2 * count
+        if frame.kind == Kind.EXECUTE_LADEN:
+            laden, at = read_laden(words, at, words[2 : at - 1 : 2], extras.get("sequences", {}))
+        rows, wants = self._channel.rows(frame, at, Tensor)
+        ids, said = extras.get("ids"), extras.get("requests", {})
         executions = []
         index = 0
         for place in range(count):
@@ -75,9 +81,14 @@ class Incoming:
                 number += 1
                 index += 1
             executions.append(self._execution(words[1 + 2 * place], requests))
-        for place, what in added.items():
-            _add(executions[int(place)].batch, what, rows[index])
-            index += 1
+        for execution, (added, seats) in zip(executions, laden, strict=False):
+            tensors: Sequence[Tensor] = ()
+            if added.controls or added.states:
+                tensors = rows[index]
+                index += 1
+            _add(execution.batch, added, seats, tensors)
+        for place, outputs in extras.get("state_outputs", {}).items():
+            executions[int(place)].batch.state_outputs = outputs
         if extras.get("joins"):
             self.joining.update({execution.number: execution for execution in executions})
         else:
@@ -130,8 +141,6 @@ class _ServerSink(Sink):
 
 def _refine(request: InferRequest, said: Mapping[str, Any]) -> None:
     request.parameters = said.get("parameters", NO_PARAMETERS)
-    if "sequence" in said:
-        request.sequence = SequenceInfo(*said["sequence"])
     request.timeout_us = said.get("timeout_us", 0)
     request.priority = said.get("priority", 0)
     request.deadline_ns = said.get("deadline_ns", 0)
@@ -139,13 +148,13 @@ def _refine(request: InferRequest, said: Mapping[str, Any]) -> None:
     request.batch_size = said.get("batch_size", 1)
 
 
-def _add(batch: Batch, what: Mapping[str, Any], row: Sequence[Tensor]) -> None:
-    added = what["added"]
-    states = added["controls"]
-    batch_inputs = states + added["states"]
-    batch.controls, batch.states, batch.batch_inputs = row[:states], row[states:batch_inputs], row[batch_inputs:]
-    batch.state_outputs = what["state_outputs"]
-    slots = what.get("slots")
-    if slots is not None:
-        requests = iter(batch.requests)
-        batch.slots = [next(requests) if taken else None for taken in slots]
+def _add(batch: Batch, added: Added, seats: Sequence[Seat], tensors: Sequence[Tensor]) -> None:
+    batch.controls, batch.states = tensors[: added.controls], tensors[added.controls :]
+    for request, seat in zip(batch.requests, seats, strict=True):
+        if seat.sequence:
+            request.sequence = SequenceInfo(seat.sequence, seat.starts, seat.ends)
+    if added.slots:
+        slots: list[InferRequest | None] = [None] * added.slots
+        for request, seat in zip(batch.requests, seats, strict=True):
+            slots[seat.slot] = request
+        batch.slots = slots

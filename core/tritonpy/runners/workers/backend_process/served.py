@@ -11,6 +11,7 @@ import msgspec
 from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.engine import Engine
 from tritonpy.custom_metrics import ModelMetrics
+from tritonpy.layout import BatchLayout
 from tritonpy.runners.workers.backend_process.reference import resolve
 from tritonpy.runners.workers.backend_process.start import Start
 from tritonpy.types import Batch
@@ -56,11 +57,11 @@ class Served:
 
 
 def _model_context(start: Start, kind: type[Backend], engine: Engine, metrics: ModelMetrics) -> ModelContext:
-    model = start.model
+    model, config = start.model, start.model.parsed_config()
     return ModelContext(
         name=model.name,
         version=model.version,
-        config=model.parsed_config(),
+        config=config,
         directory=Path(model.directory),
         path=Path(model.path),
         parameters=model.parameters,
@@ -73,4 +74,5 @@ def _model_context(start: Start, kind: type[Backend], engine: Engine, metrics: M
         metrics=metrics,
         default_max_batch_size=model.default_max_batch_size,
         backend_directory=model.backend_folder(),
+        layout=BatchLayout.of(config),
     )

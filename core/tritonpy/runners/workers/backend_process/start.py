@@ -63,10 +63,19 @@ class StartInstance(msgspec.Struct):
     device_id: int
     index: int
     profiles: tuple[str, ...]
+    passive: bool
+    secondary_devices: tuple[tuple[str, int], ...]
+    host_policy: str
+    cores: tuple[int, ...]
+
+    @classmethod
+    def of(cls, instance: InstanceContext) -> StartInstance:
+        """Return what of `instance` another process can know."""
+        return cls(**{field: getattr(instance, field) for field in cls.__struct_fields__})
 
     def context(self) -> InstanceContext:
         """Return it as the backend sees it."""
-        return InstanceContext(self.name, self.kind, self.device_id, self.index, self.profiles)
+        return InstanceContext(**msgspec.structs.asdict(self))
 
 
 class Start(msgspec.Struct):
@@ -88,7 +97,7 @@ class Start(msgspec.Struct):
             backend,
             list(sys.path),
             StartModel.of(model),
-            StartInstance(instance.name, instance.kind, instance.device_id, instance.index, instance.profiles),
+            StartInstance.of(instance),
         )
 
     @classmethod

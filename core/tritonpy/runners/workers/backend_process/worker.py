@@ -61,6 +61,7 @@ class Worker:
         order = self._orders.popleft()
         for pipe in order.take_descriptors():
             self._lifeline.hold(pipe)
+        unbound = _follow(order.extras.get("host_policy"))
         try:
             served = self._load(order.extras)
         except BaseException as error:
@@ -68,7 +69,12 @@ class Worker:
             return 1
         self._incoming.serve(served.model, served.context)
         Readiness(self._channel, served.backend)
-        extras = {"pid": os.getpid(), "max_open": served.context.max_open, "asks_ready": served.asks_ready}
+        extras = {
+            "pid": os.getpid(),
+            "max_open": served.context.max_open,
+            "asks_ready": served.asks_ready,
+            "unbound": unbound,
+        }
         self._channel.send(Kind.STARTED, extras=extras)
         while self._wait_for_work():
             self._execute(served)
@@ -155,3 +161,12 @@ class Worker:
     def _call_made(self) -> None:
         if self._deputy.busy:
             self._deputy.wake()
+
+
+def _follow(policy: Mapping[str, Any] | None) -> str:
+    """Bind the process to where on the host it is to run; return what could not be done."""
+    if policy is None:
+        return ""
+    from tritonpy.ipc.host_binding import bind_process
+
+    return bind_process(policy["cores"], policy["node"])

@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from .api.tensor import Tensor
 
 
-def added_inputs(tensors: Sequence[Tensor], slots: Sequence[bool] | None, count: int) -> list[list[Tensor]]:
-    """Return the inputs that each of `count` requests gets of `tensors`.
-
-    Without `slots` the rows are those of the requests; otherwise a slot that is taken is the next request's row.
-    """
-    rows = range(count) if slots is None else [row for row, taken in enumerate(slots) if taken]
-    return [[_row(tensor, row) for tensor in tensors] for row in rows]
+def added_inputs(tensors: Sequence[Tensor], count: int) -> list[list[Tensor]]:
+    """Return the inputs that each of `count` requests, or slots, gets of `tensors`, which have a row for each."""
+    return [[_row(tensor, row) for tensor in tensors] for row in range(count)]
 
 
 def _row(tensor: Tensor, row: int) -> Tensor:

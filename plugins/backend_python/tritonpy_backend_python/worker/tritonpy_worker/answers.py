@@ -12,6 +12,7 @@ from .api.response import InferenceResponse
 from .failure import failure_of
 from .ipc import Kind
 from .ipc.channel import Channel
+from .open_requests import NULL_REQUEST
 
 FINAL, EMPTY = 1, 2  # flags of an answer
 _INTERNAL = int(ErrorCode.INTERNAL)
@@ -40,6 +41,8 @@ class Answers:
 
     def add(self, request: int, response: InferenceResponse | None, row: Sequence[Outgoing], flags: int) -> None:
         """Answer one request, `row` being the outputs of the response."""
+        if request == NULL_REQUEST:
+            return
         runs = self._runs
         if runs and runs[-3] + runs[-2] == request and runs[-1] == flags:
             runs[-2] += 1
@@ -56,6 +59,8 @@ class Answers:
 
     def reschedule(self, request: int) -> None:
         """Hand a request back to the scheduler."""
+        if request == NULL_REQUEST:
+            return
         self._extras.setdefault("reschedule", []).append(request)
 
     def due(self, next_ns: int) -> bool:

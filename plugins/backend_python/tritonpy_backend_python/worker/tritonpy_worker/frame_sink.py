@@ -12,6 +12,7 @@ from .api.response_sender import InferenceResponseSender
 from .call_responses import failed
 from .channel_host import ChannelHost
 from .execution import Requests, Sink
+from .open_requests import NULL_REQUEST
 
 
 class FrameSink(Sink):
@@ -64,8 +65,9 @@ class FrameSink(Sink):
         self._end((request,))
 
     def leave_open(self, request: InferenceRequest) -> None:
-        self._host.open.leave(_number(request))
-        self._host.abandoned.watch()
+        if _number(request) != NULL_REQUEST:
+            self._host.open.leave(_number(request))
+            self._host.abandoned.watch()
 
     def log(self, level: str, message: str) -> None:
         self._host.log(level, message)

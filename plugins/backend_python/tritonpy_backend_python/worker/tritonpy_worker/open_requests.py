@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sized
 from .ipc import Frame
 from .ipc.windows import Windows
 
+NULL_REQUEST = -1
+"""The number of requests that no client made, and whose answers go nowhere."""
+
 
 class OpenRequests:
     """Facts by request number; each method is safe in any thread. Those that had an answer which was not final have a window."""

@@ -12,8 +12,10 @@ from .api.request import InferenceRequest
 from .api.tensor import Tensor
 from .context import Current
 from .host import Host
-from .ipc import Frame, ProtocolError
+from .ipc import Frame, Kind, ProtocolError
 from .ipc.channel import Channel
+from .ipc.laden import Added, Seat, read_laden
+from .null_requests import NobodysHost, filled
 from .open_requests import OpenRequests
 from .unchecked_strings import UncheckedStrings
 
@@ -35,14 +37,17 @@ class Received:
         self._number = words[1 + 2 * executions]  # of the first request
         self._ids = extras.get("ids")
         self._details = extras.get("requests")
-        self._rows, self._wants = channel.rows(frame, 2 + 2 * executions, Tensor.received)
-        size = sum(self._executions[1::2])
+        sizes, at = self._executions[1::2], 2 + 2 * executions
+        self._laden: list[tuple[Added, list[Seat]]] = []
+        if frame.kind == Kind.EXECUTE_LADEN:
+            self._laden, at = read_laden(words, at, sizes, extras.get("sequences", _NOTHING))
+        self._rows, self._wants = channel.rows(frame, at, Tensor.received)
+        size = sum(sizes)
         self._unchecked = frozenset(extras.get("unchecked", ()))
-        added = extras.get("batch", _NOTHING)
-        if len(self._rows) != size + len(added):
-            raise ProtocolError(f"{size + len(added)} rows of tensors were announced and {len(self._rows)} came")
-        # What a scheduler added to an execution: said in the extras, its tensors in a row behind those of the requests.
-        self._added = {int(index): (said, self._rows[size + at]) for at, (index, said) in enumerate(added.items())}
+        announced = size + sum(1 for added, _ in self._laden if added.controls or added.states)
+        if len(self._rows) != announced:
+            raise ProtocolError(f"{announced} rows of tensors were announced and {len(self._rows)} came")
+        self._added = iter(self._rows[size:])  # the tensors that a scheduler added, execution by execution
 
     def batches(self, host: Host, outputs: Sequence[str], facts: OpenRequests, strings: UncheckedStrings) -> Batches:
         """Yield the executions in their order; `outputs` are for requests that name none.
@@ -62,8 +67,8 @@ class Received:
             if self._details is not None:
                 for at, request in enumerate(requests, start):
                     _refine(request, self._details.get(str(at), _NOTHING), facts)
-            if self._added:
-                self._add_inputs(index // 2, requests)
+            if self._laden:
+                requests = self._seated(*self._laden[index // 2], requests, host)
             if self._unchecked:
                 requests = [
                     request
@@ -74,15 +79,25 @@ class Received:
             yield Current(execution, self._number + start, size, names), requests
             start += size
 
-    def _add_inputs(self, index: int, requests: Sequence[InferenceRequest]) -> None:
-        """Give each request its row of the controls and states of its execution, which are inputs of the model."""
-        said, tensors = self._added.pop(index, (None, ()))
-        if said is None:
-            return
-        given = said["added"]
-        more = added_inputs(tensors[: given["controls"] + given["states"]], said.get("slots"), len(requests))
-        for request, inputs in zip(requests, more):
-            request._inputs = (*request._inputs, *inputs)
+    def _seated(
+        self, added: Added, seats: Sequence[Seat], requests: list[InferenceRequest], host: Host
+    ) -> list[InferenceRequest]:
+        """Give each request its sequence, its slot, and its row of the controls and states of its execution, which are inputs of the model."""
+        for request, seat in zip(requests, seats):
+            request._correlation_id = seat.sequence
+            request._flags = (
+                seat.starts * TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
+                + seat.ends * TRITONSERVER_REQUEST_FLAG_SEQUENCE_END
+            )
+        tensors: Sequence[Tensor] = next(self._added) if added.controls or added.states else ()
+        if not added.slots:
+            for request, inputs in zip(requests, added_inputs(tensors, len(requests))):
+                request._inputs = (*request._inputs, *inputs)
+            return requests
+        slots: list[InferenceRequest | None] = [None] * added.slots
+        for request, seat in zip(requests, seats):
+            slots[seat.slot] = request
+        return filled(slots, added_inputs(tensors, added.slots), NobodysHost(host.decoupled))
 
 
 def _refine(request: InferenceRequest, said: Mapping[str, Any], facts: OpenRequests) -> None:
@@ -90,10 +105,5 @@ def _refine(request: InferenceRequest, said: Mapping[str, Any], facts: OpenReque
         request._parameters = said["parameters"]
     if "timeout_us" in said:
         request._timeout = said["timeout_us"]
-    if "sequence" in said:
-        request._correlation_id, starts, ends = said["sequence"]
-        request._flags = (
-            starts * TRITONSERVER_REQUEST_FLAG_SEQUENCE_START + ends * TRITONSERVER_REQUEST_FLAG_SEQUENCE_END
-        )
     if "trace" in said and request.number is not None:
         facts.trace(request.number, said["trace"])

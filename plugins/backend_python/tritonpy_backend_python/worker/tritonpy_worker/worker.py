@@ -34,12 +34,14 @@ class Worker:
         channel.on(Kind.START, self._take)
         channel.on(Kind.STOP, self._take)
         channel.on(Kind.EXECUTE, self._take_batches)
+        channel.on(Kind.EXECUTE_LADEN, self._take_batches)
 
     def run(self) -> int:
         """Wait for START and serve until STOP; return the exit status."""
         start = self._next()
         for pipe in start.take_descriptors():
             self._lifeline.hold(pipe)
+        unbound = _follow(start.extras.get("host_policy"))
         try:
             instance = Instance(start.extras, self._channel)
         except BaseException as error:  # SystemExit as well
@@ -52,6 +54,7 @@ class Worker:
             "max_open": None,
             "asks_ready": instance.asks_ready,
             "checks_strings": True,
+            "unbound": unbound,
         }
         self._channel.send(Kind.STARTED, extras=said)
         self._serve(instance)
@@ -114,3 +117,12 @@ class Worker:
             instance.answers.send()
         except TritonModelException as error:
             instance.host.log("ERROR", str(error))
+
+
+def _follow(policy: Any) -> str:
+    """Bind the process to where on the host it is to run, if the server says so; return what could not be done."""
+    if policy is None:
+        return ""
+    from .ipc.host_binding import bind_process
+
+    return bind_process(policy["cores"], policy["node"])

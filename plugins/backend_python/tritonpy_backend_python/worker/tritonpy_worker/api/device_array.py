@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,11 @@ class DeviceArray:
         self.shape = shape
         self.dtype = dtype
         self.device = device
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the array in bytes."""
+        return prod(self.shape) * int(self.dtype.itemsize)
 
     def to_host(self) -> np.ndarray[Any, Any]:
         """Return a copy on the host. Raises TritonModelException where the device does not give it."""

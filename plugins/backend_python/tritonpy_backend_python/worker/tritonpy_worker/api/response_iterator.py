@@ -5,29 +5,39 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any
 
+from .errors import TritonModelException
 from .response import InferenceResponse
+
+# What is kept of a stream for a second look; a longer one would fill the memory of a model that looks once.
+MAX_KEPT, MAX_KEPT_BYTES = 4096, 16 << 20
 
 
 class ResponseIterator:
-    """Waits for one response after the other; once all are there it can be gone through again.
+    """Waits for one response after the other; once all are there they can be gone through again, unless they were too many to be kept.
 
     `stream` is the host's iterator over the responses with its method `cancel`.
     """
 
     __module__ = "c_python_backend_utils"
-    __slots__ = ("__weakref__", "_finished", "_lock", "_next", "_responses", "_stream")
+    __slots__ = ("__weakref__", "_bytes", "_finished", "_keeps", "_lock", "_next", "_responses", "_stream")
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._lock = Lock()  # one reader at a time waits for the stream
         self._responses: list[InferenceResponse] = []
+        self._bytes = 0
+        self._keeps = True
         self._next = 0
         self._finished = False
 
     def __iter__(self) -> ResponseIterator:
-        """Start again if everything was read; go on otherwise."""
+        """Start again if everything was read; go on otherwise. Raises TritonModelException where the start was not kept."""
         with self._lock:
             if self._finished and self._next == len(self._responses):
+                if not self._keeps:
+                    raise TritonModelException(
+                        f"Responses beyond {MAX_KEPT}, or {MAX_KEPT_BYTES >> 20} MiB, can be iterated once only."
+                    )
                 self._next = 0
         return self
 
@@ -43,9 +53,16 @@ class ResponseIterator:
 
     def _receive(self) -> None:
         try:
-            self._responses.append(next(self._stream))
+            response = next(self._stream)
         except StopIteration:
             self._finished = True
+            return
+        self._bytes += sum(tensor._data.nbytes for tensor in response._outputs)
+        self._keeps = self._keeps and len(self._responses) < MAX_KEPT and self._bytes <= MAX_KEPT_BYTES
+        if not self._keeps:
+            self._responses.clear()
+            self._next = 0
+        self._responses.append(response)
 
     def cancel(self) -> None:
         """Ask for an early end; responses that are on their way still come."""

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy import InferRequest
+from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
-KeyOf = Callable[[InferRequest], object]
+BatchKey = Callable[[InferRequest], object]
 
 
-def batch_key(config: ModelConfig) -> KeyOf | None:
+def batch_key(config: ModelConfig) -> BatchKey | None:
     """Return what gives a request's key, or None where every request fits every other.
 
     Requests differ by the shape of an input with variable dimensions (not where it `allow_ragged_batch`), by shape and
     values of a shape tensor, and by which optional inputs they have.
     """
-    parts: list[KeyOf] = []
+    parts: list[BatchKey] = []
     for each in config.input:
         if each.is_shape_tensor:
             parts.append(partial(_content, each.name))

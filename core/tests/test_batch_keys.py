@@ -1,9 +1,29 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from google.protobuf import text_format
 
-from tritonpy import Tensor
-from tritonpy_batching_dynamic.batch_key import batch_key
+from tritonpy.batch_keys import batch_key
+from tritonpy.types import CallbackSink, InferRequest, Tensor
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+@pytest.fixture
+def config():
+    """Return a function: text -> ModelConfig."""
+    return lambda text: text_format.Parse(text, ModelConfig())
+
+
+@pytest.fixture
+def request_of():
+    """Return a function that makes a request of one input."""
+
+    def make(rows=1, shape=(4,)):
+        inputs = {"IN": Tensor("IN", "FP32", (rows, *shape), np.zeros((rows, *shape), np.float32))}
+        return InferRequest("m", inputs, CallbackSink(lambda *_: None), batch_size=rows)
+
+    return make
 
 
 def test_fixed_shapes_need_no_key(config):

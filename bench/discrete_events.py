@@ -1,0 +1,185 @@
+"""A server without a server: a real scheduler with a batch policy, in a time that is a number."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from google.protobuf import text_format
+
+from tritonpy import Batch, BatchPolicy, CallbackSink, InferRequest, Line, SchedulerContext
+from tritonpy_batching_dynamic.scheduler import DynamicScheduler
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+COSTS = Path(__file__).with_name("costs")
+_SECOND = 10**9
+
+
+class Costs:
+    """What batches of a model cost, drawn from what was recorded; `factor(now_ns)` makes them dearer from some time on."""
+
+    def __init__(self, name: str, seed: int = 0, factor: Callable[[int], float] = lambda _: 1.0) -> None:
+        recorded: dict[str, list[float]] = json.loads((COSTS / f"{name}.json").read_text(encoding="utf-8"))
+        self._recorded = {int(size): sorted(each) for size, each in recorded.items()}
+        self._random = Random(seed)
+        self._factor = factor
+
+    def draw(self, rows: int, now_ns: int) -> int:
+        """Return the ns that a batch of `rows` takes, between the recorded sizes on either side of it."""
+        at = self._random.random()
+        return int(self.typical(rows, at) * self._factor(now_ns))
+
+    def typical(self, rows: int, quantile: float = 0.5) -> float:
+        """Return that quantile of the ns that such a batch takes."""
+        below = max(size for size in self._recorded if size <= rows)
+        above = min(size for size in self._recorded if size >= rows)
+        low, high = (self._quantile(size, quantile) for size in (below, above))
+        return low if above == below else low + (high - low) * (rows - below) / (above - below)
+
+    def _quantile(self, size: int, quantile: float) -> float:
+        recorded = self._recorded[size]
+        return 1e3 * recorded[min(int(quantile * len(recorded)), len(recorded) - 1)]
+
+
+@dataclass
+class Load:
+    """Who asks: `clients` that each send the next request a while after an answer, and requests at given `times` (ns)."""
+
+    seconds: float
+    clients: int = 0
+    turnaround_ns: int = 200_000
+    times: Sequence[int] = ()
+    seed: int = 0
+
+    @property
+    def end_ns(self) -> int:
+        """When no more requests are sent."""
+        return int(self.seconds * _SECOND)
+
+
+@dataclass
+class Outcome:
+    """What the clients saw: when each answer came and how long it took, in ns; and the sizes of the batches."""
+
+    end_ns: int
+    answered: list[tuple[int, int]] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+
+    def between(self, first: float, last: float) -> Outcome:
+        """Return what happened between two shares of the time."""
+        low, high = first * self.end_ns, last * self.end_ns
+        answered = [(int(at - low), taken) for at, taken in self.answered if low <= at < high]
+        return Outcome(int(high - low), answered, self.batches)
+
+    @property
+    def throughput(self) -> float:
+        """Answers per second, without those that came after the end."""
+        return sum(at <= self.end_ns for at, _ in self.answered) * _SECOND / self.end_ns if self.answered else 0.0
+
+    def quantile_ms(self, quantile: float) -> float:
+        """Return that quantile of the latencies."""
+        taken = sorted(taken for _, taken in self.answered)
+        return taken[min(int(quantile * len(taken)), len(taken) - 1)] / 1e6
+
+
+def poisson(rate: float, begin_s: float, end_s: float, random: Random) -> list[int]:
+    """Return times at which requests come independently of each other, `rate` per second."""
+    times, now = list[int](), begin_s
+    while (now := now + random.expovariate(rate)) < end_s:
+        times.append(int(now * _SECOND))
+    return times
+
+
+class Simulation:
+    """One model with some instances under one load."""
+
+    def __init__(
+        self,
+        config: str,
+        policy: Callable[[ModelConfig], BatchPolicy],
+        costs: Costs,
+        instances: int = 1,
+        line: Callable[[], Line] | None = None,
+    ) -> None:
+        parsed = text_format.Parse(config, ModelConfig())
+        self._policy = policy(parsed)
+        self._scheduler = DynamicScheduler(
+            SchedulerContext("m", 1, parsed, None, lambda _: self._policy, lambda: None, line=line)  # type: ignore[arg-type]
+        )
+        self._scheduler.instances_changed(range(instances))
+        self._costs = costs
+        self._idle = list(range(instances))
+        self._sink = CallbackSink(lambda *_: None)
+        self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._order = itertools.count()
+        self._wakes: set[int] = set()
+
+    def run(self, load: Load, name: Callable[[int], str] = lambda _: "") -> Outcome:
+        """Play the load until everything is answered; `name(ns)` is the id of the request that comes then."""
+        self._name = name
+        self._load, self._random, self._outcome = load, Random(load.seed), Outcome(load.end_ns)
+        for client in range(load.clients):
+            self._at(self._random.randrange(1, 1_000_000), self._arrive, client)
+        for time_ns in load.times:
+            self._at(time_ns, self._arrive, None)
+        while self._events:
+            now, _, act, arguments = heapq.heappop(self._events)
+            act(now, *arguments)
+            while self._events and self._events[0][0] == now:
+                _, _, act, arguments = heapq.heappop(self._events)
+                act(now, *arguments)
+            self._dispatch(now)
+        return self._outcome
+
+    def run_tenants(self, times: Mapping[str, Sequence[int]], load: Load) -> dict[str, Outcome]:
+        """Play requests of several tenants, each at its times, and return what each of them saw."""
+        whose = {at: tenant for tenant, each in times.items() for at in each}
+        outcome = self.run(replace(load, times=sorted(whose)), lambda now: whose[now])
+        by_tenant = {tenant: Outcome(load.end_ns) for tenant in times}
+        for at, taken in outcome.answered:
+            by_tenant[whose[at - taken]].answered.append((at, taken))
+        return by_tenant
+
+    def _at(self, when: int, act: Callable[..., None], *arguments: Any) -> None:
+        heapq.heappush(self._events, (when, next(self._order), act, arguments))
+
+    def _arrive(self, now: int, client: int | None) -> None:
+        self._scheduler.enqueue(
+            InferRequest("m", {}, self._sink, id=self._name(now), queued_ns=now, received_ns=now, tag=client)
+        )
+
+    def _dispatch(self, now: int) -> None:
+        while self._idle:
+            instance = self._idle[0]
+            ready = self._scheduler.ready(instance, now)
+            if ready is not True:
+                if ready is not False and ready not in self._wakes:
+                    self._wakes.add(ready)
+                    self._at(ready, self._wake)
+                return
+            batch = self._scheduler.take(instance, now)
+            if batch is None:
+                return
+            self._idle.pop(0)
+            rows = batch.size
+            self._outcome.batches.append(rows)
+            duration = self._costs.draw(rows, now)
+            self._at(now + duration, self._done, instance, batch, duration)
+
+    def _wake(self, now: int) -> None:
+        self._wakes.discard(now)
+
+    def _done(self, now: int, instance: int, batch: Batch, duration: int) -> None:
+        self._policy.executed(batch.size, duration)
+        self._idle.append(instance)
+        for request in batch.requests:
+            self._outcome.answered.append((now, now - request.queued_ns))
+            if request.tag is not None and now < self._load.end_ns:
+                pause = int(self._load.turnaround_ns * self._random.uniform(0.5, 1.5))
+                self._at(now + pause, self._arrive, request.tag)

@@ -1,0 +1,79 @@
+"""Compares ensembles of three Python models with the real Triton's, same files: `python -m bench.ensemble --triton FILE`.
+
+Rows and verdicts are those of `bench.compare`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import clients, models, payloads, processes
+from bench.clients import Load
+from bench.processes import Running
+from bench.rows import Case, line, measure, table
+
+GOAL = 1.2  # with 32 in flight; otherwise the two are to be equal
+
+
+def main() -> int:
+    """Run the chosen rows and print the table; 1 when a row fell short."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--triton", type=Path, required=True, help="start script of the real Triton")
+    parser.add_argument("--perf-analyzer", type=Path, help="the real perf_analyzer")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    arguments = parser.parse_args()
+    rows = []
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        models.write_ensembles(folder)
+        ours = stack.enter_context(processes.tritonpy(folder))
+        theirs = stack.enter_context(processes.triton(arguments.triton, folder))
+        for case in cases(arguments.perf_analyzer):
+            if arguments.only in case.name:
+                rows.append(measure(case, ours, theirs, arguments.pairs, arguments.seconds))
+                print(line(rows[-1]), flush=True)
+    print()
+    print(table(rows))
+    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+
+
+def cases(perf_analyzer: Path | None = None) -> list[Case]:
+    """Return every row: HTTP and gRPC, models without and with dynamic batching."""
+    found = []
+    for model in ("chain", "batched_chain"):
+        payload = payloads.add_sub(model)
+        for in_flight in (1, 8, 32):
+            goal = GOAL if in_flight == 32 else 1.0
+            for protocol, load in (("HTTP, wrk", clients.wrk), ("gRPC, h2load", clients.h2load)):
+                found.append(
+                    Case(f"{model}, {in_flight} in flight, {protocol}", "Triton", _by(load, payload, in_flight), goal)
+                )
+            if perf_analyzer is not None:
+                found += [
+                    _perf_case(perf_analyzer, payload, in_flight, protocol, goal) for protocol in ("http", "grpc")
+                ]
+    return found
+
+
+def _by(
+    load: Callable[[Running, payloads.Payload, int, int], Load], payload: payloads.Payload, in_flight: int
+) -> Callable[[Running, int], Load]:
+    return lambda server, seconds: load(server, payload, in_flight, seconds)
+
+
+def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int, protocol: str, goal: float) -> Case:
+    def load(server: Running, _seconds: int) -> Load:
+        return clients.perf_analyzer(binary, server, payload, in_flight, protocol)
+
+    return Case(f"{payload.model}, {in_flight} in flight, {protocol}, perf_analyzer", "Triton", load, goal)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Compares sequences with the real Triton's: `python -m bench.sequences --triton FILE --perf-analyzer FILE`.
+
+The model adds up what each sequence sends (Python backend), with both strategies, at 1 and at 4 instances, over gRPC streams and over HTTP.
+Rows and verdicts are those of `bench.compare`; a sequence is 20 requests long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import clients, processes
+from bench.clients import Load
+from bench.processes import Running
+from bench.rows import Case, line, measure, table
+
+STRATEGIES = ("direct", "oldest")
+INSTANCES = (1, 4)
+PROTOCOLS = {"gRPC stream": ("grpc", "--streaming"), "HTTP": ("http",)}
+SEQUENCES = (1, 16)  # at the same time
+LENGTH = 20
+CONFIG = """\
+backend: "python"
+max_batch_size: 8
+input [{{ name: "INPUT" data_type: TYPE_INT32 dims: [1] }}]
+output [{{ name: "OUTPUT" data_type: TYPE_INT32 dims: [1] }}]
+instance_group [{{ count: {count} kind: KIND_CPU }}]
+sequence_batching {{
+  max_sequence_idle_microseconds: 5000000
+  {strategy} {{ }}
+  control_input [
+    {{ name: "START" control [{{ kind: CONTROL_SEQUENCE_START int32_false_true: [0, 1] }}] }},
+    {{ name: "READY" control [{{ kind: CONTROL_SEQUENCE_READY int32_false_true: [0, 1] }}] }},
+    {{ name: "CORRID" control [{{ kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 }}] }}
+  ]
+}}
+"""
+MODEL_PY = """\
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.sums = {}
+
+    def execute(self, requests):
+        return [self.answer(request) for request in requests]
+
+    def answer(self, request):
+        inputs = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
+        total = 0
+        if inputs["READY"][0, 0]:
+            name = int(inputs["CORRID"][0, 0])
+            total = inputs["INPUT"] if inputs["START"][0, 0] else self.sums.get(name, 0) + inputs["INPUT"]
+            self.sums[name] = total
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUTPUT", np.array(total, np.int32).reshape(1, 1))])
+"""
+
+
+def main() -> int:
+    """Run the chosen rows and print the table; 1 when a row fell short."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--triton", type=Path, required=True, help="start script of the real Triton")
+    parser.add_argument("--perf-analyzer", type=Path, required=True, help="the real perf_analyzer")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    arguments = parser.parse_args()
+    chosen = [case for case in cases(arguments.perf_analyzer) if arguments.only in case.name]
+    rows = []
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        write(folder)
+        ours = stack.enter_context(processes.tritonpy(folder))
+        theirs = stack.enter_context(processes.triton(arguments.triton, folder))
+        for case in chosen:
+            rows.append(measure(case, ours, theirs, arguments.pairs, arguments.seconds))
+            print(line(rows[-1]), flush=True)
+    print()
+    print(table(rows))
+    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+
+
+def write(repository: Path) -> None:
+    """Write the accumulator with each strategy and number of instances."""
+    for strategy in STRATEGIES:
+        for count in INSTANCES:
+            folder = repository / f"{strategy}_{count}"
+            (folder / "1").mkdir(parents=True)
+            (folder / "config.pbtxt").write_text(CONFIG.format(strategy=strategy, count=count))
+            (folder / "1/model.py").write_text(MODEL_PY)
+
+
+def cases(binary: Path) -> list[Case]:
+    """Return every row; one sequence alone is judged by its latency."""
+    return [
+        _case(binary, f"{strategy}_{count}", protocol, in_flight)
+        for strategy in STRATEGIES
+        for count in INSTANCES
+        for protocol in PROTOCOLS
+        for in_flight in SEQUENCES
+    ]
+
+
+def _case(binary: Path, model: str, protocol: str, in_flight: int) -> Case:
+    load = _load(binary, model, PROTOCOLS[protocol], in_flight)
+    strategy, _, count = model.partition("_")
+    name = f"{strategy}, {count} instances, {protocol}, {in_flight} sequences"
+    if in_flight == 1:
+        return Case(f"{name} p50", "Triton", load, 1.15, latency=True)
+    return Case(name, "Triton", load, 1.0)
+
+
+def _load(binary: Path, model: str, protocol: tuple[str, ...], in_flight: int) -> Callable[[Running, int], Load]:
+    more = (f"--sequence-length={LENGTH}", "--sequence-length-variation=0", "--sequence-id-range=1:1000000")
+    return lambda server, seconds: clients.perf_analyzer_with(
+        binary, server, model, in_flight, protocol[0], seconds, (*protocol[1:], *more)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

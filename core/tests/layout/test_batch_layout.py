@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy.api.backend import ModelContext
+from tritonpy.api.options import NoOptions
+from tritonpy.errors import Internal
+from tritonpy.gather import gather, scatter
+from tritonpy.layout import BatchLayout
+from tritonpy.testing.parse import model_config
+from tritonpy.testing.witness import Witness
+from tritonpy.types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, Tensor
+
+SINK = Witness().sink
+CONFIG = """
+max_batch_size: 64
+input { name: "ROWS" data_type: TYPE_INT32 dims: 2 }
+input { name: "RAGGED" data_type: TYPE_INT32 dims: [ -1, -1 ] allow_ragged_batch: true }
+input { name: "SIZE" data_type: TYPE_INT32 dims: 1 is_shape_tensor: true }
+input { name: "MAYBE" data_type: TYPE_INT32 dims: 1 optional: true }
+output { name: "ROWS" data_type: TYPE_INT32 dims: 2 }
+output { name: "RAGGED" data_type: TYPE_INT32 dims: [ -1, -1 ] }
+output { name: "SIZE" data_type: TYPE_INT32 dims: 1 is_shape_tensor: true }
+output { name: "MAYBE" data_type: TYPE_INT32 dims: 1 }
+batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNTS" data_type: TYPE_INT32 source_input: "RAGGED" }
+batch_output { target_name: "RAGGED" source_input: "RAGGED" }
+"""
+
+
+def context(config: str = CONFIG) -> Any:
+    parsed = model_config(f'name: "m" {config}')
+    types = {output.name: DATATYPE_OF_NUMBER[output.data_type].name for output in parsed.output}
+    return ModelContext(
+        "m", 1, parsed, Path(), Path(), {}, types, NoOptions(), SimpleNamespace(),
+        logging.LoggerAdapter(logging.getLogger("test")), layout=BatchLayout.of(parsed),
+    )  # fmt: skip
+
+
+def request_of(**arrays: np.ndarray) -> InferRequest:
+    tensors = {name: Tensor.from_numpy(name, array.astype(np.int32)) for name, array in arrays.items()}
+    return InferRequest("m", tensors, SINK, batch_size=arrays["ROWS"].shape[0])
+
+
+def double(tensors: list[Tensor]) -> dict[str, np.ndarray]:
+    """A model that doubles every input, ragged ones in the order of their elements."""
+    return {tensor.name: tensor.numpy() * 2 for tensor in tensors if tensor.name != "COUNTS"}
+
+
+def answered(requests: list[InferRequest], slots: list[InferRequest | None] | None = None) -> list[Any]:
+    batch = Batch(requests, slots=slots, model=context())
+    return [plain(response) for response in scatter(batch, double(gather(batch)))]
+
+
+def plain(response: InferResponse) -> dict[str, tuple[tuple[int, ...], Any]]:
+    return {tensor.name: (tensor.shape, tensor.numpy().tolist()) for tensor in response.outputs}
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[list[InferRequest], list[InferRequest | None] | None]:
+    """Requests that may share a batch: ragged shapes differ, a shape tensor is equal, the optional input is there for all or for none."""
+    sloted = draw(st.booleans())
+    count = draw(st.integers(1, 5))
+    size, has_maybe = draw(st.integers(0, 9)), draw(st.booleans())
+    requests = []
+    for at in range(count):
+        rows = 1 if sloted else draw(st.integers(1, 3))
+        shape = (rows, draw(st.integers(0, 3)), draw(st.integers(0, 3)))
+        arrays = {"ROWS": np.arange(rows * 2).reshape(rows, 2) + at, "RAGGED": np.arange(np.prod(shape)).reshape(shape)}
+        arrays["SIZE"] = np.array([size])
+        if has_maybe:
+            arrays["MAYBE"] = np.full((rows, 1), at)
+        requests.append(request_of(**arrays))
+    if not sloted:
+        return requests, None
+    return requests, draw(st.permutations([*requests, None, None]))
+
+
+@given(batches())
+def test_a_batch_gives_each_request_what_it_gets_alone(
+    made: tuple[list[InferRequest], list[InferRequest | None] | None],
+) -> None:
+    requests, slots = made
+    if slots is not None:
+        requests = [slot for slot in slots if slot is not None]
+    assert answered(requests, slots) == [answered([request])[0] for request in requests]
+
+
+def test_plain_models_have_no_layout() -> None:
+    config = model_config(
+        'max_batch_size: 8 input { name: "A" data_type: TYPE_INT32 dims: -1 optional: true } '
+        'output { name: "B" data_type: TYPE_INT32 dims: 1 reshape { } }'
+    )
+    assert BatchLayout.of(config) is None
+
+
+def test_what_the_server_makes_follows_the_inputs() -> None:
+    one = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 3, 1)), SIZE=np.array([4]))
+    two = request_of(ROWS=np.zeros((2, 2)), RAGGED=np.zeros((2, 1, 2)), SIZE=np.array([4]))
+    found = {tensor.name: tensor for tensor in gather(Batch([one, two], model=context()))}
+    assert list(found) == ["ROWS", "RAGGED", "SIZE", "COUNTS"]
+    assert [found[name].shape for name in ("ROWS", "RAGGED", "SIZE")] == [(3, 2), (7,), (1,)]
+    assert found["COUNTS"].numpy().tolist() == [3, 4]
+
+
+def test_shape_tensors_are_not_copied() -> None:
+    one = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 1, 1)), SIZE=np.array([4]))
+    tensors = gather(Batch([one, one], model=context()))
+    assert next(tensor for tensor in tensors if tensor.name == "SIZE") is one.inputs["SIZE"]
+
+
+def test_a_ragged_input_of_a_model_that_does_not_batch_is_flat_too() -> None:
+    model = context(
+        'input { name: "IN" data_type: TYPE_INT32 dims: [ -1, 2 ] allow_ragged_batch: true } '
+        'output { name: "OUT" data_type: TYPE_INT32 dims: [ -1, 2 ] } output { name: "SUM" data_type: TYPE_INT32 dims: 1 } '
+        'batch_output { target_name: "OUT" source_input: "IN" }'
+    )
+    request = InferRequest("m", {"IN": Tensor.from_numpy("IN", np.arange(6, dtype=np.int32).reshape(3, 2))}, SINK)
+    batch = Batch([request], model=model)
+    (flat,) = gather(batch)
+    assert flat.shape == (6,)
+    (response,) = scatter(batch, {"OUT": flat.numpy() + 1, "SUM": flat.numpy().sum(keepdims=True, dtype=np.int32)})
+    assert plain(response) == {"OUT": ((3, 2), [[1, 2], [3, 4], [5, 6]]), "SUM": ((1,), [15])}
+
+
+def test_requests_of_different_inputs_cannot_be_gathered() -> None:
+    with_it = request_of(ROWS=np.zeros((1, 2)), MAYBE=np.zeros((1, 1)))
+    without = request_of(ROWS=np.zeros((1, 2)))
+    for model in (context(), None):
+        with pytest.raises(Internal, match="some requests of a batch have the input 'MAYBE', others do not"):
+            gather(Batch([with_it, without], model=model))

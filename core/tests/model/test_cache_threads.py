@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import threading
+
+from tritonpy.model.cache_threads import CacheThreads
+
+
+def test_no_thread_exists_before_the_first_task() -> None:
+    before = threading.active_count()
+    threads = CacheThreads(3)
+    assert threading.active_count() == before
+    threads.close()
+
+
+def test_tasks_run_beside_each_other() -> None:
+    threads, meeting = CacheThreads(2), threading.Barrier(3)
+    for _ in range(2):
+        assert threads.run(lambda: meeting.wait(10) and None)
+    meeting.wait(10)  # all three are here at the same time
+    threads.close()
+    threads.join(10)
+
+
+def test_closed_threads_finish_what_they_were_given_and_take_nothing_more() -> None:
+    threads, done, gate = CacheThreads(1), [], threading.Event()
+    threads.run(lambda: gate.wait(10) and None)
+    for number in range(5):
+        threads.run(lambda number=number: done.append(number))
+    threads.close()
+    assert not threads.run(lambda: done.append(99))
+    gate.set()
+    threads.join(10)
+    assert done == [0, 1, 2, 3, 4]
+    assert not any(thread.name.startswith("response cache") for thread in threading.enumerate())

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from google.protobuf import text_format
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tritonpy.errors import InvalidArgument
+from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
+from tritonpy.testing import RateLimiterContract
+from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+
+
+def group(needs, priority=0, shared=()):
+    lines = [
+        f'resources {{ name: "{name}" count: {count} global: {str(name in shared).lower()} }}'
+        for name, count in needs.items()
+    ]
+    return text_format.Parse(f"rate_limiter {{ {' '.join(lines)} priority: {priority} }}", ModelInstanceGroup())
+
+
+class TestContract(RateLimiterContract):
+    shared_group = 'rate_limiter { resources { name: "R" count: 1 } }'
+    impossible_group = 'rate_limiter { resources { name: "R" count: 2 } }'
+
+    def make(self):
+        return ExecutionCountLimiter({"R": 1})
+
+
+class Simulation:
+    """Instances that never run out of work, each execution as long as `duration` says, in a time of their own."""
+
+    def __init__(self, limiter, groups, duration):
+        self.limiter, self.duration = limiter, duration
+        self.running = {}  # instance -> end
+        self.turns = Counter()
+        self.now = 0.0
+        for name, one in groups.items():
+            assert limiter.register(name, 0, one)
+        for name in groups:
+            self.ask(name, limiter.acquire)
+
+    def ask(self, name, how):
+        if how(name, lambda: self.begin(name)):
+            self.begin(name)
+
+    def begin(self, name):
+        self.turns[name] += 1
+        self.running[name] = self.now + self.duration(name)
+
+    def run(self, turns):
+        for _ in range(turns):
+            name = min(self.running, key=self.running.get)
+            self.now = self.running.pop(name)
+            self.ask(name, self.limiter.again)
+
+
+def test_turns_match_the_priorities_over_a_long_run():
+    chances = random.Random(7)
+    groups = {f"{priority}-{number}": group({"R": 1}, priority) for priority in (1, 2, 3) for number in (0, 1)}
+    world = Simulation(ExecutionCountLimiter({"R": 2}), groups, lambda _: chances.uniform(0.5, 1.5))
+    world.run(11_000)
+    share = sum(world.turns.values()) / (2 * (1 + 1 / 2 + 1 / 3))
+    for name, turns in world.turns.items():
+        assert turns == pytest.approx(share / int(name[0]), rel=0.01)
+
+
+def test_two_instances_that_share_one_resource_take_turns_by_priority_though_one_always_holds_it():
+    world = Simulation(ExecutionCountLimiter(), {"a": group({"R": 1}, 1), "b": group({"R": 1}, 2)}, lambda _: 1.0)
+    world.run(300)
+    assert world.turns["a"] == pytest.approx(2 * world.turns["b"], abs=3)
+
+
+def test_an_instance_that_needs_much_is_not_starved_by_many_that_need_little():
+    groups = {"large": group({"R": 4})} | {f"small{number}": group({"R": 1}) for number in range(8)}
+    chances = random.Random(3)
+    world = Simulation(ExecutionCountLimiter({"R": 4}), groups, lambda _: chances.uniform(0.1, 2.0))
+    world.run(4_500)
+    assert world.turns["large"] == pytest.approx(min(world.turns.values()), abs=2)
+    assert world.turns["large"] == pytest.approx(max(world.turns.values()), rel=0.02)
+
+
+def test_an_instance_that_comes_late_does_not_shut_the_others_out():
+    limiter = ExecutionCountLimiter({"R": 1})
+    world = Simulation(limiter, {"old": group({"R": 1})}, lambda _: 1.0)
+    world.run(1_000)
+    limiter.register("new", 0, group({"R": 1}))
+    world.ask("new", limiter.acquire)
+    before = Counter(world.turns)
+    world.run(100)
+    assert world.turns["old"] - before["old"] == pytest.approx(50, abs=1)
+
+
+def test_one_without_resources_has_nothing_to_ask():
+    limiter = ExecutionCountLimiter({"R": 1})
+    assert limiter.register("free", 0, group({}, priority=3)) is False
+    limiter.unregister("free")
+
+
+def test_devices_have_their_own_and_global_resources_are_shared():
+    limiter = ExecutionCountLimiter()
+    for name, device in (("zero", 0), ("one", 1)):
+        limiter.register(name, device, group({"R": 1}))
+        assert limiter.acquire(name, _unexpected)
+    for name, device in (("two", 2), ("three", 3)):
+        limiter.register(name, device, group({"G": 1}, shared={"G"}))
+    assert limiter.acquire("two", _unexpected)
+    assert not limiter.acquire("three", list)
+
+
+def test_what_there_is_follows_the_instances_as_they_come_and_go():
+    limiter, told = ExecutionCountLimiter(), []
+    limiter.register("small", 0, group({"R": 1}))
+    limiter.register("other", 0, group({"R": 1}))
+    assert limiter.acquire("small", _unexpected)
+    assert not limiter.acquire("other", lambda: told.append("other"))
+    limiter.register("large", 0, group({"R": 2}))  # now there are two, and one of them is free
+    assert told == ["other"]
+    limiter.release("small")
+    limiter.unregister("large")  # and now one again
+    assert not limiter.acquire("small", lambda: told.append("small"))
+    limiter.release("other")
+    assert told == ["other", "small"]
+
+
+def test_a_refused_instance_leaves_everything_as_it_was():
+    limiter = ExecutionCountLimiter({"R": 2})
+    limiter.register("one", 0, group({"R": 2}))
+    with pytest.raises(InvalidArgument):
+        limiter.register("greedy", 0, group({"R": 3}))
+    with pytest.raises(InvalidArgument):
+        limiter.register("strange", 0, group({"R": 1}, shared={"R"}))
+    assert limiter.acquire("one", _unexpected)
+    limiter.unregister("greedy")
+    limiter.unregister("strange")
+
+
+def test_a_grant_that_is_given_back_by_one_that_is_gone_changes_nothing():
+    limiter = ExecutionCountLimiter({"R": 1})
+    for name in ("gone", "next"):
+        limiter.register(name, 0, group({"R": 1}))
+    assert limiter.acquire("gone", _unexpected)
+    limiter.unregister("gone")
+    assert limiter.acquire("next", _unexpected), "what it held went with it"
+    limiter.release("gone")
+    limiter.register("third", 0, group({"R": 1}))
+    assert not limiter.acquire("third", list)
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Whatever happens in whatever order: what is held is within what there is, and somebody who could run is never left waiting."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = 4
+        self.limiter = ExecutionCountLimiter({"R": self.total})
+        self.needs, self.held, self.waiting = {}, set(), set()
+        self.number = 0
+
+    def granted(self, name):
+        def grant():
+            assert name in self.waiting, "told though it did not wait"
+            self.waiting.discard(name)
+            self.held.add(name)
+
+        return grant
+
+    def ask(self, name, how):
+        self.waiting.add(name)
+        if how(name, self.granted(name)):
+            self.granted(name)()
+
+    @rule(count=st.integers(1, 4), priority=st.integers(0, 3))
+    def come(self, count, priority):
+        self.number += 1
+        name = f"i{self.number}"
+        self.limiter.register(name, 0, group({"R": count}, priority))
+        self.needs[name] = count
+
+    @precondition(lambda self: set(self.needs) - self.held - self.waiting)
+    @rule(data=st.data())
+    def acquire(self, data):
+        self.ask(data.draw(st.sampled_from(sorted(set(self.needs) - self.held - self.waiting))), self.limiter.acquire)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), more=st.booleans())
+    def end(self, data, more):
+        name = data.draw(st.sampled_from(sorted(self.held)))
+        self.held.discard(name)
+        if more:
+            self.ask(name, self.limiter.again)
+        else:
+            self.limiter.release(name)
+
+    @precondition(lambda self: self.needs)
+    @rule(data=st.data())
+    def go(self, data):
+        name = data.draw(st.sampled_from(sorted(self.needs)))
+        self.held.discard(name)
+        self.waiting.discard(name)
+        del self.needs[name]
+        self.limiter.unregister(name)
+
+    @invariant()
+    def nothing_is_lent_twice(self):
+        assert sum(self.needs[name] for name in self.held) <= self.total
+
+    @invariant()
+    def somebody_runs_while_anybody_waits(self):
+        assert self.held or not self.waiting
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def _unexpected():
+    raise AssertionError("told of a grant that is not due")

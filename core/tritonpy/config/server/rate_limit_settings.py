@@ -1,0 +1,32 @@
+"""The section `rate_limit` of server.yaml."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+class RateLimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which instances may execute at the same time."""
+
+    mode: Annotated[
+        Literal["off", "execution_count"],
+        Meta(description="off: every idle instance may run; execution_count: those run that have their resources."),
+    ] = "off"
+    resources: Annotated[
+        dict[str, Annotated[int, Meta(ge=0)]],
+        Meta(
+            description="How much there is of NAME on every device, or of NAME:DEVICE on one; nothing here: as much as the "
+            "neediest instance needs."
+        ),
+    ] = {}
+
+
+def parse_resource(key: str) -> tuple[str, int | None]:
+    """Return name and device (None: every one) of a key of `resources`. Raises ValueError for what is none."""
+    name, colon, device = key.partition(":")
+    if not name or (colon and not device.isdecimal()):
+        raise ValueError(f"'{key}' is not <resource_name> or <resource_name>:<device>")
+    return name, int(device) if colon else None

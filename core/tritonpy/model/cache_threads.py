@@ -1,0 +1,53 @@
+"""The threads that wait for a cache, so that nobody else has to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+Task = Callable[[], None]
+
+
+class CacheThreads:
+    """Runs tasks, which must not raise, in the order in which they came. The threads start with the first task.
+
+    They are daemons: one that a network holds up does not hold up the end of the process.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, task: Task) -> bool:
+        """Run `task` on one of the threads; False when they are closed and it will not be run."""
+        if len(self._threads) < self._count or self._closed:
+            with self._lock:
+                if self._closed:
+                    return False
+                while len(self._threads) < self._count:
+                    name = f"response cache {len(self._threads)}"
+                    self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+                    self._threads[-1].start()
+        self._tasks.put(task)
+        return True
+
+    def close(self) -> None:
+        """End the threads when they have done what they were given."""
+        with self._lock:
+            self._closed = True
+            for _ in self._threads:
+                self._tasks.put(None)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the threads to end, for that long each at most."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # while the thread waits for the next one it must not keep the last one's tensors

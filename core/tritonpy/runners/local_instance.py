@@ -1,0 +1,194 @@
+"""One instance that is a thread of this process: built, run and closed there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.scheduler import UNBOUNDED
+from tritonpy.runners.dispatcher import Dispatcher
+from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.host_policies import HostPolicy
+from tritonpy.runners.slot import Slot
+from tritonpy.runners.turn import Turn
+from tritonpy.runners.warmup import MakeSamples, warm_up
+from tritonpy.types import Batch
+
+log = logging.getLogger("tritonpy.instance")
+
+
+class LocalInstance:
+    """`built` is done when the instance can execute, or with what its backend raised; `over` when the thread is about to end.
+
+    `turn` is None where no rate limiter has to be asked; `forget` is called when the instance is no more.
+    """
+
+    def __init__(
+        self,
+        model: ModelContext,
+        kind: type[Backend],
+        context: InstanceContext,
+        dispatcher: Dispatcher,
+        guards: BatchGuards,
+        samples: MakeSamples | None,
+        turn: Turn | None,
+        policy: HostPolicy | None,
+        forget: Callable[[], None],
+    ) -> None:
+        self.context = context
+        self.slot = Slot(context)
+        self.built: Future[Backend] = Future()
+        self.over: Future[None] = Future()
+        self._model = model
+        self._kind = kind
+        self._dispatcher = dispatcher
+        self._guards = guards
+        self._samples = samples
+        self._turn = turn
+        self._policy = policy
+        self._forget = forget
+        self._word = threading.Event()  # whether it is to serve is known
+        self._ended = threading.Event()
+        self._serves = False
+        self._thread = threading.Thread(target=self._live, name=context.name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to build."""
+        self._thread.start()
+
+    def alive(self) -> bool:
+        """Say whether its thread runs."""
+        return self._thread.is_alive()
+
+    def serve(self) -> None:
+        """Take requests from now on; an instance that is passive takes none."""
+        self._serves = True
+        self._word.set()
+
+    def leave(self) -> None:
+        """End when everything that is bound to the instance is done."""
+        if self._serves and not self.context.passive:
+            self._dispatcher.leave(self.slot)
+        self._ended.set()
+        self._word.set()
+
+    def stop(self) -> None:
+        """End as soon as nothing executes, and wait for that; the dispatcher is closed, no request is open."""
+        self._ended.set()
+        self._word.set()
+        if self._turn is not None:
+            self._turn.give_up()
+        if self._thread.ident is None:
+            self._forget()
+        else:
+            self._thread.join()
+
+    def _live(self) -> None:
+        try:
+            self._build_and_serve()
+        finally:
+            self._forget()
+            self.over.set_result(None)
+
+    def _build_and_serve(self) -> None:
+        try:
+            backend = self._made_ready()
+        except BaseException as error:
+            self.built.set_exception(error)
+            return
+        self.slot.context.take_more = self._take_more
+        self.built.set_result(backend)
+        self._word.wait()
+        if self._serves and not self.context.passive:
+            self._serve(backend)
+        self._ended.wait()
+        self._close(backend)
+
+    def _made_ready(self) -> Backend:
+        """Return an instance that may serve: built and warmed up; its thread, and those that the backend starts, where they belong."""
+        if self._policy is not None:
+            self._policy.bind(self.context.name)
+        backend = self._kind(self._model, self.context)
+        if self._samples is not None and not self.context.passive:
+            try:
+                warm_up(self._model, self.slot, self._samples(), backend.execute)
+            except BaseException:
+                self._close(backend)
+                raise
+        return backend
+
+    def _close(self, backend: Backend) -> None:
+        try:
+            backend.close()
+        except Exception:
+            log.exception("instance %s failed to close", self.context.name)
+
+    def _serve(self, backend: Backend) -> None:
+        serve = self._serve_until_closed if self._turn is None else self._serve_in_turns
+        while True:
+            try:
+                serve(backend)
+            except (
+                Exception
+            ) as error:  # a scheduler or limiter that raises must not leave its requests without an answer
+                self._guards.drop(error)
+                self._dispatcher.wait_ring(self.slot)
+            else:
+                return
+
+    def _serve_until_closed(self, backend: Backend) -> None:
+        dispatcher, slot = self._dispatcher, self.slot
+        while dispatcher.wait_ready(slot):
+            self._execute_next(backend)
+
+    def _serve_in_turns(self, backend: Backend) -> None:
+        dispatcher, slot, turn = self._dispatcher, self.slot, self._turn
+        assert turn is not None, "only an instance with turns is served in turns: this is a bug"  # noqa: S101
+        while dispatcher.wait_ready(slot):
+            try:
+                may = turn.begin()
+                while may:
+                    self._execute_next(backend)
+                    # It stands in line before it lets go: otherwise who waits would always come before it, whatever the priorities.
+                    may = dispatcher.wants(slot) and turn.again()
+            finally:
+                turn.end()
+
+    def _execute_next(self, backend: Backend) -> None:
+        batch = self._next_batch(UNBOUNDED)
+        if batch is not None:
+            self._execute(backend, batch)
+
+    def _next_batch(self, count: int) -> Batch | None:
+        batch = self._dispatcher.take(self.slot, count)
+        if batch is None:
+            return None
+        batch.model = self._model
+        return batch if self._guards.admit(batch) else None
+
+    def _take_more(self, count: int) -> Batch | None:
+        batch = self._next_batch(count)
+        if batch is not None:
+            batch.executing = True
+            self.slot.joined = [*filter(_is_open, self.slot.joined), batch]
+        return batch
+
+    def _execute(self, backend: Backend, batch: Batch) -> None:
+        slot = self.slot
+        batch.executing = True
+        try:
+            backend.execute(batch)
+        except BaseException as error:
+            self._guards.fail((batch, *slot.joined), error)
+        batch.executing = False
+        if slot.joined:
+            for joined in slot.joined:
+                joined.executing = False
+            slot.joined = []
+
+
+def _is_open(batch: Batch) -> bool:
+    return not all(request.answered for request in batch.requests)

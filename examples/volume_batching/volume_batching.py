@@ -1,0 +1,47 @@
+"""Batches by their volume: the inputs of the requests that run together have at most MAX_BATCH_VOLUME_BYTES bytes.
+
+Preferred sizes, queue delay and all other rules of the dynamic batcher stay as they are. A model asks for it by its parameters:
+
+    parameters [
+      { key: "batch_policy" value { string_value: "volume" } },
+      { key: "MAX_BATCH_VOLUME_BYTES" value { string_value: "4096" } }
+    ]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tritonpy import InvalidArgument, Pending, Run, Wait, hookimpl
+from tritonpy_batching_dynamic.preferred import PreferredPolicy
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+LIMIT = "MAX_BATCH_VOLUME_BYTES"
+
+
+class VolumePolicy(PreferredPolicy):
+    """A request that is too large for the limit runs alone."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        if LIMIT not in config.parameters:
+            raise InvalidArgument(f"a model with the batch policy 'volume' needs the parameter {LIMIT}")
+        self._limit = int(config.parameters[LIMIT].string_value)
+
+    def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
+        """Leave out what comes after the limit, and decide as the dynamic batcher does."""
+        left = self._limit
+        for count, request in enumerate(pending.requests):
+            left -= sum([tensor.nbytes for tensor in request.inputs.values()])
+            if left < 0 and count > 0:
+                return super().plan(pending.first(count), now_ns)
+        return super().plan(pending, now_ns)
+
+
+@hookimpl
+def tritonpy_batch_policies() -> Mapping[str, type[VolumePolicy]]:
+    """Cuts batches by the bytes of their inputs."""
+    return {"volume": VolumePolicy}

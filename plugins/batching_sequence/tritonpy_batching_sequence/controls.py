@@ -1,0 +1,113 @@
+"""The control inputs of a sequence model: what each request says of its sequence, as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InferRequest, Tensor, encode_strings
+from tritonpy_protos.model_config_pb2 import ModelSequenceBatching
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+_Control = ModelSequenceBatching.Control
+_KINDS = (
+    ("int32_false_true", "INT32", np.int32),
+    ("fp32_false_true", "FP32", np.float32),
+    ("bool_false_true", "BOOL", np.bool_),
+)
+Slots = Sequence[InferRequest | None]
+_Make = Callable[[Slots], Tensor]
+
+
+class Controls:
+    """Makes the control tensors of a batch; false for a model that has none.
+
+    A slot without data is told that it neither starts, nor ends, nor is ready, and has the id 0 (the empty text).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        batched = config.max_batch_size > 0
+        self._makers: list[_Make] = [
+            _maker(tensor.name, control, batched)
+            for tensor in config.sequence_batching.control_input
+            for control in tensor.control
+        ]
+
+    def __bool__(self) -> bool:
+        """Say whether there is any control."""
+        return bool(self._makers)
+
+    def tensors(self, slots: Slots) -> list[Tensor]:
+        """Return each control with one row per slot: of shape [slots, 1], or [1] where the model does not batch."""
+        return [make(slots) for make in self._makers]
+
+
+def _maker(name: str, control: _Control, batched: bool) -> _Make:
+    if control.kind == _Control.CONTROL_SEQUENCE_CORRID:
+        datatype = DATATYPE_OF_NUMBER[control.data_type].name
+        if datatype == "BYTES":
+            return partial(_texts, name, batched)
+        return partial(_numbers, name, datatype, DTYPES[datatype], batched)
+    says = {
+        _Control.CONTROL_SEQUENCE_START: _starts,
+        _Control.CONTROL_SEQUENCE_END: _ends,
+        _Control.CONTROL_SEQUENCE_READY: _is_ready,
+    }[control.kind]
+    field, datatype, dtype = next(kind for kind in _KINDS if getattr(control, kind[0]))
+    rows = [np.array([value], dtype) for value in getattr(control, field)]
+    for row in rows:
+        row.flags.writeable = False
+    return partial(_flags, name, datatype, rows, batched, says)
+
+
+def _flags(
+    name: str,
+    datatype: str,
+    rows: Sequence[npt.NDArray[Any]],
+    batched: bool,
+    says: Callable[[InferRequest], bool],
+    slots: Slots,
+) -> Tensor:
+    if not batched:
+        return Tensor(name, datatype, (1,), rows[slots[0] is not None and says(slots[0])])
+    data = np.array([rows[slot is not None and says(slot)] for slot in slots])
+    return Tensor(name, datatype, data.shape, data)
+
+
+def _numbers(name: str, datatype: str, dtype: Any, batched: bool, slots: Slots) -> Tensor:
+    ids = [_id(slot) for slot in slots]
+    # What does not fit is cut to the low bits, as a copy of the bytes would be.
+    data = np.array([id if isinstance(id, int) else 0 for id in ids], np.uint64).astype(dtype)  # noqa: A001
+    return _shaped(name, datatype, data, batched)
+
+
+def _texts(name: str, batched: bool, slots: Slots) -> Tensor:
+    data = encode_strings([str(_id(slot) or "").encode() for slot in slots])
+    return Tensor(name, "BYTES", (len(slots), 1) if batched else (1,), data)
+
+
+def _shaped(name: str, datatype: str, data: npt.NDArray[Any], batched: bool) -> Tensor:
+    shape = (data.size, 1) if batched else (1,)
+    return Tensor(name, datatype, shape, data.reshape(shape))
+
+
+def _id(request: InferRequest | None) -> int | str:
+    return 0 if request is None or request.sequence is None else request.sequence.id
+
+
+def _starts(request: InferRequest) -> bool:
+    return request.sequence is not None and request.sequence.start
+
+
+def _ends(request: InferRequest) -> bool:
+    return request.sequence is not None and request.sequence.end
+
+
+def _is_ready(request: InferRequest) -> bool:  # noqa: ARG001
+    return True

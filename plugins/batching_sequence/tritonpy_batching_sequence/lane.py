@@ -1,0 +1,30 @@
+"""What one instance has to do with sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tritonpy_batching_sequence.live_sequence import LiveSequence
+
+Decision = Sequence[LiveSequence] | int
+"""Whose next requests run together, or when to ask again at the latest (ns)."""
+
+
+class Lane:
+    """The seats of one instance. `ready` are the sequences whose next request may run, in the order in which that came about.
+
+    `leaving`: the instance is to go; nobody takes a seat any more. `decision` is the latest one about the lane, None since it changed.
+    """
+
+    __slots__ = ("decision", "instance", "leaving", "ready", "seats")
+
+    def __init__(self, instance: int, seats: int) -> None:
+        self.instance = instance
+        self.seats: list[LiveSequence | None] = [None] * seats
+        self.ready: dict[LiveSequence, None] = {}
+        self.leaving = False
+        self.decision: Decision | None = None
+
+    def sequences(self) -> list[LiveSequence]:
+        """Return those that have a seat, in the order of the seats."""
+        return [sequence for sequence in self.seats if sequence is not None]

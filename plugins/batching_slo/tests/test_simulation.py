@@ -1,0 +1,58 @@
+"""The policy under whole loads, in simulated time with recorded costs: the same figures on every machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.slo_simulation import FULL, Case, Figures, bursty, capacity, dearer, judge, preferred, slo, steady
+
+TARGETS_MS = {"deep": 3.0, "wide": 60.0, "convolution": 3.0}
+MODELS = list(TARGETS_MS)
+
+
+@pytest.mark.parametrize("case", FULL, ids=lambda case: case.name)
+def test_under_a_full_load_the_target_is_kept_at_the_best_throughput(case: Case) -> None:
+    verdict = judge(case)
+    assert verdict.slo.p99_ms <= case.target_ms, verdict
+    assert verdict.share >= 0.9, verdict
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+def test_clients_that_come_as_they_like_are_in_time(model: str, share: float) -> None:
+    load = steady(model, share)
+    outcome = slo(TARGETS_MS[model], model).run(load)
+    assert len(outcome.answered) == len(load.times)
+    assert Figures.of(outcome).p99_ms <= TARGETS_MS[model]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_bursts_are_served_in_time(model: str) -> None:
+    load = bursty(model, 0.25)
+    outcome = slo(TARGETS_MS[model], model).run(load)
+    assert len(outcome.answered) == len(load.times)
+    assert Figures.of(outcome).p99_ms <= TARGETS_MS[model]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("target", [1.0, 0.2])
+def test_too_much_load_is_served_at_full_speed_however_tight_the_target(model: str, target: float) -> None:
+    load = steady(model, 1.3)
+    outcome = slo(target * TARGETS_MS[model], model).run(load)
+    assert len(outcome.answered) == len(load.times)
+    assert Figures.of(outcome).throughput >= 0.9 * Figures.of(preferred(0, 0, model).run(load)).throughput
+    assert Figures.of(outcome).throughput >= 0.85 * capacity(model)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_costs_that_change_are_learnt_again(model: str, factor: float) -> None:
+    load = steady(model, 0.4)
+    outcome = slo(TARGETS_MS[model], model, factor=dearer(load, factor)).run(load)
+    assert outcome.between(0.6, 1).quantile_ms(0.99) <= TARGETS_MS[model]
+
+
+def test_the_same_load_gives_the_same_answers() -> None:
+    load = steady("deep", 0.7, batches=20)
+    first, second = (slo(2.0, "deep").run(load).answered for _ in range(2))
+    assert first == second

@@ -1,0 +1,137 @@
+"""The batch policy "slo": the largest batches that keep a latency target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING
+
+from tritonpy import BatchPolicy, InvalidArgument, Pending, Run, Wait
+from tritonpy_batching_slo.cost import CostModel
+from tritonpy_batching_slo.gathering import Gathering, longest_wait
+from tritonpy_batching_slo.quantile import Quantile
+from tritonpy_batching_slo.rate import Rate
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+TARGET = "slo_ms"
+_SPENT = 0.95  # of the target, at most: answers have a way to go
+_ENOUGH = 0.97  # of the highest throughput, for a queue that is too long for the target
+_HEADROOM = 1.1  # of the throughput over what comes: the least that a size must allow for
+
+
+class SloPolicy(BatchPolicy):
+    """Keeps the time from a request's arrival to its answer within `slo_ms` with the highest throughput that allows for.
+
+    A batch is as large as the target allows when the instances are busy all the time, where a request waits for the end of one batch and
+    runs in the next; but never so small that requests would come faster than they run. What cannot be in time any more is run in batches
+    that get through the queue quickly, nothing is dropped. An instance waits for further requests only as long as that pays (`Gathering`)
+    and everything that waits can still be in time.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self._target_ns = int(_target_ms(config) * 1e6 * _SPENT)
+        self._largest = max(1, config.max_batch_size)
+        self._instances = 1
+        self._costs = CostModel()
+        self._gathering = Gathering()
+        self._steady_rows = self._quick_rows = self._largest
+        self._waits = Quantile(0.9, 0.05, 1.0)  # in batches: how long the oldest has waited when an instance is free
+        self._chance = (0, 0)  # when the last chance to cut began, and how many rows there were
+        self._arrivals: list[tuple[int, int]] = []  # since then: time and rows
+        self._seen_ns = 0
+        self._last_rows = 1
+        self._demand = Rate()
+
+    def instances_changed(self, count: int) -> None:
+        """Take note that batches wait for one of `count` instances."""
+        self._instances = max(1, count)
+        self._set_sizes()
+
+    def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
+        """Decide by what the batch would cost, and by the age of the oldest."""
+        costs, rows = self._costs, pending.rows
+        due_ns = pending.oldest_ns + self._target_ns
+        limit = self._limit(rows, due_ns - now_ns)
+        if rows > limit:
+            return Run(_fitting(pending.sizes, limit))
+        patience = self._gathering.patience
+        if patience and not pending.closed and rows < limit:
+            since_ns = pending.since_ns or now_ns
+            last_ns = max(pending.requests[-1].queued_ns, since_ns)
+            until_ns = last_ns + longest_wait(costs, rows, last_ns - since_ns, patience)
+            until_ns = int(min(until_ns, due_ns - costs.slow(rows)))
+            if until_ns > now_ns:
+                return Wait(until_ns)
+        return Run(len(pending.sizes))
+
+    def cut(self, pending: Pending, count: int, now_ns: int) -> None:
+        """Learn from what came since the last chance to cut whether waiting would have paid then."""
+        fresh = [
+            (request.queued_ns, rows)
+            for request, rows in zip(pending.requests, pending.sizes, strict=True)
+            if request.queued_ns > self._seen_ns
+        ]
+        if fresh:
+            self._seen_ns = fresh[-1][0]
+        self._arrivals += fresh
+        begin_ns, rows = self._chance
+        if 0 < rows < self._steady_rows:
+            self._gathering.learn(self._costs, begin_ns, rows, self._arrivals, self._steady_rows)
+        begin_ns = pending.since_ns
+        if costs := self._costs.cost(self._last_rows):
+            self._waits.learn(min((begin_ns - pending.oldest_ns) / costs, 1.0))
+        self._last_rows = sum(pending.sizes[:count])
+        self._demand.learn(self._last_rows, now_ns)
+        self._arrivals = [arrival for arrival in self._arrivals if arrival[0] > begin_ns]
+        self._chance = begin_ns, pending.rows - sum(rows for _, rows in self._arrivals)
+
+    def executed(self, size: int, duration_ns: int) -> None:
+        """Learn what a batch of `size` rows cost."""
+        self._costs.learn(size, duration_ns)
+        self._set_sizes()
+
+    def _limit(self, rows: int, left_ns: int) -> int:
+        """Return how many of `rows` may run now, the oldest of which has `left_ns` left."""
+        costs, limit = self._costs, self._steady_rows
+        if rows <= limit:
+            return limit
+        if left_ns < costs.slow(limit):
+            return max(limit, self._quick_rows)
+        drained_ns = costs.slow(limit) * (rows / limit / self._instances)
+        return max(limit, costs.rows_costing(left_ns / costs.tail)) if drained_ns > left_ns else limit
+
+    def _set_sizes(self) -> None:
+        costs, largest = self._costs, self._largest
+        self._steady_rows = min(largest, costs.rows_costing(self._target_ns / (costs.tail + self._waits.value)))
+        self._quick_rows = self._rows_for(_ENOUGH * largest / max(costs.cost(largest), 1.0))
+        needed = self._rows_for(min(_HEADROOM * self._demand.value / self._instances, self._quick_rate()))
+        self._steady_rows = max(self._steady_rows, needed)
+
+    def _quick_rate(self) -> float:
+        return self._quick_rows / max(self._costs.cost(self._quick_rows), 1.0)
+
+    def _rows_for(self, rate: float) -> int:
+        """Return the rows of the smallest batches of which one instance runs `rate` rows per ns."""
+        left = 1 - rate * self._costs.row_ns
+        return min(self._largest, int(rate * self._costs.fixed_ns / left) + 1) if left > 0 else self._largest
+
+
+def _fitting(sizes: Sequence[int], limit: int) -> int:
+    return max(1, sum(1 for _ in takewhile(lambda rows: rows <= limit, accumulate(sizes))))
+
+
+def _target_ms(config: ModelConfig) -> float:
+    text = config.parameters[TARGET].string_value if TARGET in config.parameters else ""
+    try:
+        target = float(text)
+    except ValueError:
+        target = 0.0
+    if not 0 < target < 1e9:
+        raise InvalidArgument(
+            f"model '{config.name}': the batch policy 'slo' needs a parameter '{TARGET}', "
+            f"the latency target in milliseconds, it is '{text}'"
+        )
+    return target

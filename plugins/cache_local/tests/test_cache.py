@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import logging
+import threading
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import tritonpy_cache_local
+from tritonpy import Tensor
+from tritonpy.testing import CacheContract
+from tritonpy_cache_local.cache import LocalCache
+from tritonpy_cache_local.options import LocalCacheOptions
+from tritonpy_cache_local.store import cost_of
+
+
+class TestLocalCache(CacheContract):
+    plugin = tritonpy_cache_local
+    plugin_class = LocalCache
+    name = "local"
+    options: ClassVar = {"size": "1MiB"}
+
+
+def outputs(values=(1.0,), name="OUT"):
+    return [Tensor.from_numpy(name, np.array(values, np.float32))]
+
+
+def gauges(cache):
+    return {family.name: family.metrics[0].value for family in cache.metrics()}
+
+
+def test_the_metrics_tell_what_happened():
+    cost = cost_of(outputs())
+    cache = LocalCache(LocalCacheOptions(size=4 * cost))
+    for key in (b"a", b"b", b"a"):
+        if cache.lookup(key) is None:
+            cache.insert(key, outputs())
+    for key in (b"c", b"d", b"e"):
+        cache.insert(key, outputs())
+    found = gauges(cache)
+    assert found.pop("nv_cache_lookup_duration") >= 0
+    assert found.pop("nv_cache_insertion_duration") >= 0
+    assert found == {
+        "nv_cache_util": 1.0, "nv_cache_num_entries": 4, "nv_cache_num_hits": 1, "nv_cache_num_misses": 2,
+        "nv_cache_num_lookups": 3, "nv_cache_num_evictions": 1,
+    }  # fmt: skip
+
+
+def test_an_answer_larger_than_the_cache_is_refused_with_one_line(caplog):
+    cache = LocalCache(LocalCacheOptions(size=1024))
+    with caplog.at_level(logging.WARNING):
+        for key in (b"a", b"b", b"c"):
+            cache.insert(key, outputs([0.0] * 300))
+    assert cache.lookup(b"a") is None
+    assert caplog.text.count("an answer is not cached") == 1
+
+
+def test_a_large_answer_that_is_refused_evicts_nothing():
+    cache = LocalCache(LocalCacheOptions(size=1024))
+    cache.insert(b"a", outputs())
+    cache.insert(b"b", outputs([0.0] * 300))
+    assert cache.lookup(b"a") is not None
+
+
+def test_a_hit_outlives_its_entry():
+    cache = LocalCache(LocalCacheOptions(size=1024))
+    cache.insert(b"a", outputs([5.0]))
+    (found,) = cache.lookup(b"a")
+    cache.insert(b"b", outputs([6.0]))
+    assert cache.lookup(b"a") is None
+    assert found.numpy().tolist() == [5.0]
+
+
+def test_what_a_user_of_a_hit_notes_in_it_does_not_stay():
+    cache = LocalCache(LocalCacheOptions(size=4096))
+    cache.insert(b"a", [Tensor.from_numpy("T", np.array([b"x", b"yz"], np.object_))])
+    (first,) = cache.lookup(b"a")
+    first.offsets()
+    first.name = "changed"
+    (second,) = cache.lookup(b"a")
+    assert second.name == "T"
+    assert second is not first
+
+
+def test_a_closed_cache_holds_nothing():
+    cache = LocalCache(LocalCacheOptions(size=4096))
+    cache.insert(b"a", outputs())
+    cache.close()
+    assert cache.lookup(b"a") is None
+
+
+def test_many_threads_leave_the_counts_in_order():
+    cache = LocalCache(LocalCacheOptions(size=16 * cost_of(outputs())))
+
+    def work(seed):
+        for turn in range(500):
+            key = bytes([(turn * seed) % 32])
+            found = cache.lookup(key)
+            if found is None:
+                cache.insert(key, outputs([float(key[0])]))
+            else:
+                assert found[0].numpy().tolist() == [float(key[0])]
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 3, 5, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = gauges(cache)
+    assert found["nv_cache_num_lookups"] == 2000
+    assert found["nv_cache_num_hits"] + found["nv_cache_num_misses"] == 2000
+    assert found["nv_cache_num_entries"] <= 16
+
+
+@pytest.mark.parametrize("array", [np.zeros((0, 3), np.float32), np.float32(3), np.zeros((2, 2), np.float16).T])
+def test_arrays_of_any_form_are_kept(array):
+    cache = LocalCache(LocalCacheOptions(size=4096))
+    cache.insert(b"a", [Tensor("OUT", "FP32", array.shape, np.asarray(array))])
+    assert cache.lookup(b"a")[0].data.tolist() == np.asarray(array).tolist()

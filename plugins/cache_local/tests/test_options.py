@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy.config.server import InvalidServerConfig, decode_options
+from tritonpy_cache_local.options import SMALLEST, LocalCacheOptions
+
+
+def decoded(raw):
+    return decode_options(LocalCacheOptions, raw, "cache.local")
+
+
+@pytest.mark.parametrize(
+    ("size", "found"), [(1048576, 2**20), ("1048576", 2**20), ("64MiB", 2**26), (SMALLEST, SMALLEST)]
+)
+def test_a_size_is_a_number_of_bytes_or_has_a_unit(size, found):
+    assert decoded({"size": size}).size == found
+
+
+@pytest.mark.parametrize("raw", [{}, {"size": 0}, None])
+def test_a_size_is_needed(raw):
+    with pytest.raises(
+        InvalidServerConfig, match="Failed to initialize LocalCache: config didn't contain a valid 'size' field"
+    ):
+        decoded(raw)
+
+
+def test_a_size_that_holds_nothing_is_refused():
+    with pytest.raises(
+        InvalidServerConfig, match="Failed to initialize LocalCache: 'size' must be at least 1024 bytes; got 1023"
+    ):
+        decoded({"size": 1023})
+
+
+@pytest.mark.parametrize("size", ["abc", -5, "1.5.2MiB", None])
+def test_what_is_no_size_is_refused(size):
+    with pytest.raises(InvalidServerConfig, match="size"):
+        decoded({"size": size})

@@ -1,0 +1,27 @@
+"""What the cache is configured with: `--cache-config=local,size=…`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from tritonpy import ByteSize, Options
+
+SMALLEST = 1024
+
+
+class LocalCacheOptions(Options, frozen=True):
+    """The keys of `cache: {local: {…}}`; without a size, or with one below 1 KiB, the server does not start."""
+
+    size: Annotated[
+        ByteSize, Meta(description="Bytes for cached answers, what it costs to keep them included; 1 KiB or more.")
+    ] = 0
+
+    def __post_init__(self) -> None:
+        if self.size == 0:
+            raise ValueError("Failed to initialize LocalCache: config didn't contain a valid 'size' field.")
+        if self.size < SMALLEST:
+            raise ValueError(
+                f"Failed to initialize LocalCache: 'size' must be at least {SMALLEST} bytes; got {self.size}"
+            )

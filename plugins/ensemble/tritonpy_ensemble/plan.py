@@ -1,0 +1,191 @@
+"""What an ensemble's configuration says, as numbers: which steps wait for which tensors. Built once, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tritonpy import OutputSpec, called_model, needed_steps
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelEnsembling, ModelOutput
+
+LATEST = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One call of a model; tensors are their numbers in the plan.
+
+    `inputs` are the pairs of an input of the model and the tensor that it gets, `outputs` the tensors by the model's outputs, `wants` what is
+    requested of the model. `index` counts the steps of the plan, `place` those of the configuration. `rank` is greater than that of every step
+    before it. `said` tells people which step this is.
+    """
+
+    index: int
+    place: int
+    model: str
+    version: int
+    inputs: Sequence[tuple[str, int]]
+    outputs: Mapping[str, int]
+    wants: dict[str, OutputSpec]
+    rank: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Output:
+    """An output of the ensemble and the dimensions that the configuration says of it, without the batch dimension."""
+
+    name: str
+    tensor: int
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The part of an ensemble that some of its outputs need.
+
+    By tensor: its name, the steps that wait for it, and how often it is handed on. By step: how many tensors it waits for.
+    """
+
+    ensemble: str
+    batched: bool
+    decoupled: bool
+    steps: Sequence[Step]
+    inputs: Sequence[tuple[str, int]]
+    outputs: Sequence[Output]
+    tensors: Sequence[str]
+    waiting: Sequence[Sequence[Step]]
+    uses: Sequence[int]
+    missing: Sequence[int]
+    is_output: Sequence[bool]
+
+
+def make_plan(config: ModelConfig, wanted: Collection[str] | None = None) -> Plan:
+    """Return the plan for the outputs `wanted`, None for all of them; what none of them needs is left out.
+
+    `config` is an ensemble's, validated: no tensor is made twice, and no circle makes one.
+    """
+    outputs = [output for output in config.output if wanted is None or output.name in wanted]
+    parts = _needed(config.ensemble_scheduling.step, {output.name for output in outputs})
+    numbers = _Numbers()
+    inputs = [(tensor.name, numbers[tensor.name]) for tensor in config.input if _is_read(tensor.name, parts)]
+    steps = _steps(parts, numbers)
+    ends = [Output(output.name, numbers[output.name], _dims(output)) for output in outputs]
+    waiting: list[list[Step]] = [[] for _ in numbers.names]
+    uses = [0] * len(numbers.names)
+    for step in steps:
+        for tensor in dict.fromkeys(tensor for _, tensor in step.inputs):
+            waiting[tensor].append(step)
+        for _, tensor in step.inputs:
+            uses[tensor] += 1
+    is_output = [False] * len(numbers.names)
+    for end in ends:
+        is_output[end.tensor] = True
+    return Plan(
+        ensemble=config.name,
+        batched=config.max_batch_size > 0,
+        decoupled=config.model_transaction_policy.decoupled,
+        steps=steps,
+        inputs=inputs,
+        outputs=ends,
+        tensors=numbers.names,
+        waiting=waiting,
+        uses=uses,
+        missing=[len({tensor for _, tensor in step.inputs}) for step in steps],
+        is_output=is_output,
+    )
+
+
+class _Numbers(dict[str, int]):
+    """Numbers names in the order in which they are first asked for."""
+
+    @property
+    def names(self) -> list[str]:
+        return list(self)
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A step of the configuration that is needed, where it stands there, and those of its outputs that are needed."""
+
+    step: ModelEnsembling.Step
+    place: int
+    outputs: Sequence[tuple[str, str]]
+
+
+def _needed(steps: Sequence[ModelEnsembling.Step], wanted: set[str]) -> list[_Part]:
+    """Return what leads to the `wanted` tensors, in the order of the configuration."""
+    places = needed_steps(steps, wanted)
+    read = {tensor for place in places for tensor in steps[place].input_map.values()} | wanted
+    return [
+        _Part(
+            steps[place],
+            place,
+            sorted((name, tensor) for name, tensor in steps[place].output_map.items() if tensor in read),
+        )
+        for place in places
+    ]
+
+
+def _is_read(tensor: str, parts: Iterable[_Part]) -> bool:
+    return any(tensor in part.step.input_map.values() for part in parts)
+
+
+def _steps(parts: Sequence[_Part], numbers: _Numbers) -> list[Step]:
+    ranks = _ranks(parts)
+    return [
+        Step(
+            index=index,
+            place=part.place,
+            model=called_model(part.step),
+            version=part.step.model_version,
+            inputs=[(name, numbers[tensor]) for name, tensor in sorted(part.step.input_map.items())],
+            outputs={name: numbers[tensor] for name, tensor in part.outputs},
+            wants={name: OutputSpec(name) for name, _ in part.outputs},
+            rank=ranks[index],
+            said=_said(part),
+        )
+        for index, part in enumerate(parts)
+    ]
+
+
+def _said(part: _Part) -> str:
+    step = part.step
+    version = "" if step.model_version == LATEST else f" version {step.model_version}"
+    made, read = (
+        ", ".join(f"'{tensor}'" for tensor in dict.fromkeys(tensors))
+        for tensors in (sorted(step.output_map.values()), sorted(step.input_map.values()))
+    )
+    return f"step {part.place}, model '{step.model_name}'{version}: {made} from {read}"
+
+
+def _ranks(parts: Sequence[_Part]) -> list[int]:
+    """Return a number for each step that is greater than those of all steps before it."""
+    maker = {tensor: index for index, part in enumerate(parts) for _, tensor in part.outputs}
+    before = [{maker[tensor] for tensor in part.step.input_map.values() if tensor in maker} for part in parts]
+    after: list[list[int]] = [[] for _ in parts]
+    for index, makers in enumerate(before):
+        for each in makers:
+            after[each].append(index)
+    ranks, left = [0] * len(parts), [len(makers) for makers in before]
+    todo = [index for index, count in enumerate(left) if not count]
+    while todo:
+        index = todo.pop()
+        for then in after[index]:
+            ranks[then] = max(ranks[then], ranks[index] + 1)
+            left[then] -= 1
+            if not left[then]:
+                todo.append(then)
+    return ranks
+
+
+def _dims(output: ModelOutput) -> tuple[int, ...]:
+    """Return the dimensions that the steps make: clients may see others."""
+    return tuple(output.reshape.shape if output.HasField("reshape") else output.dims)

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import tritonpy_queueing_fair
+from tritonpy.testing import SharingContract
+from tritonpy_queueing_fair.sharing import FairSharing
+
+
+class TestFairSharing(SharingContract):
+    plugin = tritonpy_queueing_fair
+    plugin_class = FairSharing
+    name = "fair"
+    options: ClassVar[Mapping[str, Any]] = {"default": {"requests_per_s": 5, "concurrent": 3}}

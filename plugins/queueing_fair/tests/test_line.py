@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tritonpy import CallbackSink, InferRequest
+from tritonpy_queueing_fair.line import FairLine
+
+SINK = CallbackSink(lambda *_: None)
+WEIGHTS = {"a": 1.0, "b": 2.0, "c": 4.0}
+TENANTS = st.sampled_from(sorted(WEIGHTS))
+
+
+def request_of(tenant: str, rows: int = 1) -> InferRequest:
+    return InferRequest("m", {}, SINK, tag=tenant, batch_size=rows)
+
+
+def line_of() -> FairLine:
+    return FairLine(lambda request: request.tag, lambda name: WEIGHTS.get(name, 1.0))
+
+
+def filled(*tenants: str) -> FairLine:
+    line = line_of()
+    line.extend(request_of(tenant) for tenant in tenants)
+    return line
+
+
+def served(line: FairLine, count: int) -> str:
+    return "".join(line.popleft().tag for _ in range(count))
+
+
+def test_one_tenants_requests_keep_their_order():
+    line = line_of()
+    requests = [request_of("a") for _ in range(10)]
+    line.extend(requests)
+    assert list(line) == requests
+    assert [line.popleft() for _ in range(10)] == requests
+
+
+def test_who_sends_much_does_not_keep_others_waiting():
+    assert served(filled(*"a" * 50, "x", "y"), 4) == "axya"
+
+
+def test_weights_are_shares():
+    line = filled(*"a" * 700, *"b" * 700, *"c" * 700)
+    assert Counter(served(line, 700)) == pytest.approx({"a": 100, "b": 200, "c": 400}, abs=2)
+
+
+def test_a_request_counts_by_its_rows():
+    line = line_of()
+    line.extend(request_of(tenant, rows) for tenant, rows in [("x", 8), ("y", 1)] * 100)
+    assert Counter(served(line, 90)) == pytest.approx({"x": 10, "y": 80}, abs=2)
+
+
+def test_who_was_idle_has_saved_nothing_up():
+    line = filled(*"x" * 200)
+    served(line, 100)
+    line.extend(request_of("y") for _ in range(100))
+    assert Counter(served(line, 20)) == pytest.approx({"x": 10, "y": 10}, abs=1)
+
+
+def test_who_comes_back_for_each_request_gets_no_more_than_its_share():
+    line, counts = filled(*"x" * 200), Counter[str]()
+    line.append(request_of("a", rows=4))
+    for _ in range(100):
+        tenant = line.popleft().tag
+        counts[tenant] += 1
+        if tenant == "a":
+            line.append(request_of("a", rows=4))
+    assert counts["a"] == pytest.approx(20, abs=2)
+
+
+def test_a_request_that_left_leaves_a_right_order():
+    line = line_of()
+    first, second, other = request_of("x"), request_of("x"), request_of("y")
+    line.extend([first, second, other])
+    line.remove(first)
+    assert (len(line), first in line, second in line) == (2, False, True)
+    assert list(line) == [other, second]
+    with pytest.raises(ValueError, match="does not wait here"):
+        line.remove(first)
+    line.remove(other)
+    line.remove(second)
+    with pytest.raises(IndexError):
+        line.popleft()
+
+
+def test_new_tenants_without_end_keep_nobody_waiting():
+    line = line_of()
+    line.append(request_of("stays", rows=8))
+    line.append(request_of("stays"))
+    tenants = []
+    for number in range(100):
+        line.append(request_of(str(number)))
+        tenants.append(line.popleft().tag)
+    assert tenants.count("stays") == 2
+
+
+def test_thousands_of_tenants_leave_nothing_behind():
+    line = line_of()
+    line.extend(request_of("stays") for _ in range(20_000))
+    for number in range(10_000):
+        line.append(request_of(str(number)))
+        line.popleft()
+    assert len(line._finished) < 200
+    while line:
+        line.popleft()
+    assert not line._finished
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(TENANTS, st.integers(1, 8)), min_size=1, max_size=200), st.data())
+def test_two_who_wait_all_the_time_are_given_the_same_up_to_one_request_each(requests, data):
+    line = line_of()
+    line.extend(request_of(*each) for each in requests)
+    left, given_rows = Counter(tenant for tenant, _ in requests), defaultdict(float)
+    for _ in range(data.draw(st.integers(0, len(requests)))):
+        if len([tenant for tenant in left if left[tenant]]) < len({tenant for tenant, _ in requests}):
+            break
+        request = line.popleft()
+        left[request.tag] -= 1
+        given_rows[request.tag] += request.batch_size / WEIGHTS[request.tag]
+        for one in left:
+            for other in left:
+                assert abs(given_rows[one] - given_rows[other]) <= 8 / WEIGHTS[one] + 8 / WEIGHTS[other]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(st.tuples(TENANTS, st.integers(1, 8)), st.none(), st.integers(0, 50)), max_size=120))
+def test_nothing_is_lost_and_the_order_shown_is_the_order_run(steps):
+    line, waiting = line_of(), list[InferRequest]()
+    for step in steps:
+        if isinstance(step, tuple):
+            waiting.append(request_of(*step))
+            line.append(waiting[-1])
+        elif step is None and waiting:
+            first = next(iter(line))
+            assert line.popleft() is first
+            waiting.remove(first)
+        elif isinstance(step, int) and waiting:
+            line.remove(waiting.pop(step % len(waiting)))
+        assert len(line) == len(waiting)
+        assert {id(each) for each in line} == {id(each) for each in waiting}
+    order = list(line)
+    assert [line.popleft() for _ in order] == order

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import CallbackSink, InferRequest, Principal
+from tritonpy_queueing_fair.tenant_name import tenant_name
+
+SINK = CallbackSink(lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({}, ""),
+        ({"principal": Principal("acme")}, "acme"),
+        ({"principal": Principal("key 7 of acme", account="acme")}, "acme"),
+        ({"principal": "acme"}, ""),
+        ({"parameters": {"x-tenant": "given"}, "principal": Principal("acme")}, "given"),
+        ({"headers": {"x-tenant": "given"}, "parameters": {"x-tenant": "other"}}, "given"),
+        ({"parameters": {"x-tenant": 5}, "principal": Principal("acme")}, "acme"),
+        ({"parameters": {"x-tenant": ""}, "principal": Principal("acme")}, "acme"),
+    ],
+)
+def test_a_header_goes_before_the_callers_name(fields, name):
+    assert tenant_name(InferRequest("m", {}, SINK, **fields), "x-tenant") == name
+
+
+def test_without_a_header_nobody_looks_at_one():
+    assert tenant_name(InferRequest("m", {}, SINK, parameters={"": "x", "x-tenant": "y"}), "") == ""
+
+
+def test_what_a_model_asks_for_is_its_callers():
+    first = InferRequest("m", {}, SINK, principal=Principal("acme"))
+    call = InferRequest("n", {}, SINK, principal=Principal("other"), parent=InferRequest("m", {}, SINK, parent=first))
+    assert tenant_name(call, "x-tenant") == "acme"

@@ -1,0 +1,67 @@
+"""Says which instances there are, and whether any executes while it does; a group whose name begins with "broken" does not start."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+LATE_S = 20
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        if args["model_instance_name"].startswith("broken"):
+            raise pb_utils.TritonModelException("this instance does not start")
+        self.me = [args[f"model_instance_{key}"] for key in ("name", "kind", "device_id")]
+        self.count = 0
+
+    def execute(self, requests):
+        return [self.answer(json.loads(pb_utils.get_input_tensor_by_name(one, "IN").as_numpy()[0])) for one in requests]
+
+    def answer(self, asked):
+        self.count += 1
+        said = self.meet(*asked["meet"]) if "meet" in asked else [self.alone(asked["alone"])]
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array(said, dtype=object))])
+
+    def meet(self, place, count):
+        """Wait until `count` instances are here, which no one of them can be twice; return who they are."""
+        folder = server_folder() / place
+        folder.mkdir(parents=True, exist_ok=True)
+        written = folder / f".{uuid.uuid4()}"
+        written.write_text(" ".join([*self.me, str(self.count)]))
+        written.rename(folder / written.name[1:])
+        end = time.monotonic() + LATE_S
+        while time.monotonic() < end:
+            there = [each for each in folder.iterdir() if not each.name.startswith(".")]
+            if len(there) >= count:
+                return sorted(each.read_text() for each in there)
+            time.sleep(0.001)
+        return ["nobody else came"]
+
+    def alone(self, place):
+        """Stay for a moment and say whether anybody else was here meanwhile."""
+        folder = server_folder() / place
+        folder.mkdir(parents=True, exist_ok=True)
+        mine = folder / str(uuid.uuid4())
+        mine.touch()
+        others = set()
+        for _ in range(10):
+            others |= {each for each in folder.iterdir() if each != mine}
+            time.sleep(0.001)
+        mine.unlink()
+        return f"{len(others)} others"
+
+
+def server_folder():
+    """Return a folder for the instances of this server alone: two may read one repository."""
+    process = os.getpid()
+    while b"--http-port=" not in Path(f"/proc/{process}/cmdline").read_bytes():
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return Path(tempfile.gettempdir()) / f"conformance-instances-{process}"

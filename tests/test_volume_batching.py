@@ -1,0 +1,124 @@
+"""The example of a batch policy: it does what its text says, and keeps the promises of every policy."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.http
+
+from tritonpy import Backend, Batch, hookimpl
+from tritonpy.testing import BatchPolicyContract, ModelRepository, RunningServer, running_server
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "volume_batching" / "volume_batching.py"
+HELD = 8
+SILENT = {"http": False, "grpc": False, "metrics": False}
+CONFIG = """
+    backend: "noting"
+    max_batch_size: 16
+    dynamic_batching { }
+    input { name: "IN" data_type: TYPE_INT32 dims: -1 allow_ragged_batch: true }
+    output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
+    parameters { key: "batch_policy" value { string_value: "volume" } }
+"""
+LIMIT = 'parameters { key: "MAX_BATCH_VOLUME_BYTES" value { string_value: "100" } }'
+
+
+def example() -> Any:
+    spec = importlib.util.spec_from_file_location("volume_batching", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PLUGIN = example()
+
+
+class TestVolumePolicy(BatchPolicyContract):
+    plugin = PLUGIN
+    plugin_class = PLUGIN.VolumePolicy
+    name = "volume"
+    config = f"max_batch_size: 8 {LIMIT}"
+
+
+class Noting(Backend):
+    """Writes down the bytes of each request of a batch."""
+
+    batches: list[list[int]]
+
+    def execute(self, batch: Batch) -> None:
+        Noting.batches.append([request.inputs["IN"].nbytes for request in batch.requests])
+        super().execute(batch)
+
+    def infer(self, inputs: Any) -> Any:
+        rows = Noting.batches[-1]
+        return {"OUT": np.array(rows, np.int32).reshape(-1, 1)}
+
+
+class NotingPlugin:
+    @hookimpl
+    def tritonpy_backends(self) -> dict[str, type[Backend]]:
+        return {"noting": Noting}
+
+
+@pytest.fixture
+def served(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
+    monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", str(HELD))
+    Noting.batches = []
+    model_repository.add("m", CONFIG + LIMIT)
+    config = {
+        "repositories": [{"url": str(model_repository.path)}],
+        "frontends": {"grpc": False, "metrics": False, "http": {"port": 0}},
+    }
+    with running_server(config, [PLUGIN, NotingPlugin()]) as server:
+        yield server
+
+
+def test_batches_have_at_most_so_many_bytes_whatever_the_shapes(served: RunningServer) -> None:
+    sizes = [40, 40, 40, 12, 48, 400, 4, 96]
+
+    def ask(size: int) -> int:
+        with tritonclient.http.InferenceServerClient(served.http) as client:
+            tensor = tritonclient.http.InferInput("IN", [1, size // 4], "INT32")
+            tensor.set_data_from_numpy(np.zeros((1, size // 4), np.int32))
+            return int(client.infer("m", [tensor]).as_numpy("OUT")[0, 0])
+
+    with ThreadPoolExecutor(HELD) as pool:
+        assert list(pool.map(ask, sizes)) == sizes
+    assert sorted(size for batch in Noting.batches for size in batch) == sorted(sizes)
+    assert all(sum(batch) <= 100 or len(batch) == 1 for batch in Noting.batches)
+    ended_early = [
+        sum(batch) + following[0] for batch, following in zip(Noting.batches, Noting.batches[1:], strict=False)
+    ]
+    assert all(volume > 100 for volume in ended_early), "a batch ended that the next request would have fitted into"
+
+
+def test_without_its_limit_a_model_is_not_loaded(model_repository: ModelRepository) -> None:
+    model_repository.add("m", CONFIG)
+    config = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT, "exit_on_error": False}
+    with running_server(config, [PLUGIN, NotingPlugin()]) as server:
+        (model,) = server.engine.repository_index()
+        assert model.reason.endswith("needs the parameter MAX_BATCH_VOLUME_BYTES")
+
+
+@pytest.mark.parametrize("where", ["parameter", "file"])
+def test_a_library_of_triton_is_refused_with_the_way_to_go(model_repository: ModelRepository, where: str) -> None:
+    parameter = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "x.so" } }'
+    if where == "parameter":
+        model_repository.add("m", CONFIG + LIMIT + parameter)
+    else:
+        model_repository.add("m", CONFIG + LIMIT, {1: {"batchstrategy.so": b"\x7fELF"}})
+    config = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT, "exit_on_error": False}
+    with running_server(config, [PLUGIN, NotingPlugin()]) as server:
+        (model,) = server.engine.repository_index()
+        assert {"parameter": 'parameters["TRITON_BATCH_STRATEGY_PATH"]', "file": "1/batchstrategy.so is"}[
+            where
+        ] in model.reason
+        assert "name it in the parameter 'batch_policy'" in model.reason
