@@ -54,7 +54,7 @@ async def test_speaking_of_what_was_never_called_ends_the_worker(kind):
         assert "call 0 was named and never made" in await worker.until_broken()
 
 
-@pytest.mark.parametrize("count", [0, 1, -1, 1 << 62])
+@pytest.mark.parametrize("count", [0, 1, 1 << 62])
 @on_loop
 async def test_taking_what_was_never_answered_ends_the_worker(count):
     async with worker_of(Recorder()) as worker:

@@ -152,7 +152,9 @@ class WorkerRunner(Runner):
             self._prefetch,
             alone,
             self._launcher.execution_limit_s,
-            partial(Worker, self._model, context, self._launcher, self._neighbours, self._loop, self._policies.of(context)),
+            partial(
+                Worker, self._model, context, self._launcher, self._neighbours, self._loop, self._policies.of(context)
+            ),
             self._hopeless,
             None if context.passive else self._samples,
         )

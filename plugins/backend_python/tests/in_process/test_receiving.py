@@ -16,7 +16,12 @@ def request_of(value: int, name: str, sequence: SequenceInfo | None = None) -> I
 def seen(batch: Batch) -> list[tuple[object, ...]]:
     host = SimpleNamespace(decoupled=False, is_cancelled=lambda _: False)
     return [
-        (each.request_id(), each.correlation_id(), each.flags(), [tensor.as_numpy().tolist() for tensor in each.inputs()])
+        (
+            each.request_id(),
+            each.correlation_id(),
+            each.flags(),
+            [tensor.as_numpy().tolist() for tensor in each.inputs()],
+        )
         for each in requests_of(batch, 5, host, ("OUT",))  # type: ignore[arg-type]
     ]
 
