@@ -119,9 +119,10 @@ from tritonpy.types import (
 
 if TYPE_CHECKING:
     from tritonpy.access.credentials import bearer_token, joined_headers
-    from tritonpy.access.forwarding import HeaderForwarding, compile_pattern
+    from tritonpy.access.forwarding import HeaderForwarding, compile_pattern, keep_headers
     from tritonpy.access.gatekeeper import Gatekeeper
     from tritonpy.access.refreshed import ChangedFile, Refreshed
+    from tritonpy.access.refusals import Refusals
     from tritonpy.access.restriction import Restrictions
     from tritonpy.access.rights import Rights
     from tritonpy.config.config_dict import config_to_dict
@@ -218,6 +219,7 @@ __all__ = [
     "QueueTimeout",
     "RateLimiter",
     "Refreshed",
+    "Refusals",
     "RegionKind",
     "RegionSlice",
     "RepoAgent",
@@ -279,6 +281,7 @@ __all__ = [
     "hookimpl",
     "incident",
     "joined_headers",
+    "keep_headers",
     "needed_steps",
     "now_ns",
     "parse_byte_size",
@@ -298,6 +301,7 @@ _LATER = {
     "Gatekeeper": "tritonpy.access.gatekeeper",
     "HeaderForwarding": "tritonpy.access.forwarding",
     "Refreshed": "tritonpy.access.refreshed",
+    "Refusals": "tritonpy.access.refusals",
     "Restrictions": "tritonpy.access.restriction",
     "Rights": "tritonpy.access.rights",
     "RunningServer": "tritonpy.running",
@@ -309,6 +313,7 @@ _LATER = {
     "compile_pattern": "tritonpy.access.forwarding",
     "config_to_dict": "tritonpy.config.config_dict",
     "joined_headers": "tritonpy.access.credentials",
+    "keep_headers": "tritonpy.access.forwarding",
     "needed_steps": "tritonpy.config.needed_steps",
     "running_server": "tritonpy.running",
     "trace_changes": "tritonpy.tracing.texts",

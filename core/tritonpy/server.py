@@ -242,7 +242,8 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     )
     engine.attach(repository)
     gatekeeper = _gatekeeper(config, plugins, metrics)
-    frontends = _frontends(config, plugins, gatekeeper, tracing)
+    kept_headers = frozenset[str]() if sharing is None else sharing.headers()
+    frontends = _frontends(config, plugins, gatekeeper, tracing, kept_headers, metrics)
     return Server(config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache)
 
 
@@ -273,13 +274,19 @@ def _gatekeeper(config: ServerConfig, plugins: PluginManager, metrics: CustomMet
 
 
 def _frontends(
-    config: ServerConfig, plugins: PluginManager, gatekeeper: Gatekeeper | None, tracer: Tracing
+    config: ServerConfig,
+    plugins: PluginManager,
+    gatekeeper: Gatekeeper | None,
+    tracer: Tracing,
+    kept_headers: frozenset[str],
+    metrics: CustomMetrics,
 ) -> dict[str, Frontend]:
     frontends: dict[str, Frontend] = {}
     for name, raw in config.enabled_frontends(plugins.table("tritonpy_frontends")).items():
         kind = plugins.get("tritonpy_frontends", name, "frontend").load()
         options = decode_options(kind.Options, raw, f"frontends.{name}")
-        context = FrontendContext(config.host, logging.getLogger(f"tritonpy.{name}"), gatekeeper, tracer)
+        own = logging.getLogger(f"tritonpy.{name}")
+        context = FrontendContext(config.host, own, gatekeeper, tracer, kept_headers, ModelMetrics(metrics))
         frontends[name] = kind(options, context)
     return frontends
 

@@ -18,7 +18,9 @@ from hypothesis.stateful import (
 )
 
 from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.options import NoOptions
+from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.config.server.latency_settings import LatencySettings
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import Cancelled, Internal, InvalidArgument, QueueFull, QueueTimeout, TritonError, Unavailable
@@ -41,6 +43,10 @@ output [{{ name: "OUT" data_type: TYPE_INT32 dims: [1] }}]
 ROOM = 3
 BROKEN = InferResponse((), error=Internal("the model broke"))
 which = st.integers(0, 10)
+
+
+def no_policy(name: str) -> BatchPolicy:
+    raise AssertionError(f"nobody needs policy '{name}' here")
 
 
 class Bounded(DirectScheduler):
@@ -76,7 +82,7 @@ class Requests(RuleBasedStateMachine):
         context = ModelContext("m", 1, config, Path(), Path(), {}, {}, NoOptions(), self.engine, log)
         latencies = LatencySettings(histograms=True, summaries=True)
         self.model = LoadedModel(context, RequestCheck(config, "m"), {}, self.timer, (), latencies=latencies)
-        self.scheduler = Bounded(None)  # type: ignore[arg-type]  # it needs no context
+        self.scheduler = Bounded(SchedulerContext("m", 1, config, self.engine, no_policy, self.model.dispatcher.wake))
         self.model.attach(self.scheduler)
         self.slot = Slot(InstanceContext("m_0", "GPU", 0, 0))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.errors import StartupError
+from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
@@ -193,7 +194,14 @@ def limited(priority: int, instances: int = 1) -> str:
 def test_threads_take_turns_by_priority_and_never_overlap(model_repository: ModelRepository) -> None:
     order: list[str] = []
     inside = threading.Lock()
-    begin = threading.Event()
+    begin, in_line = threading.Event(), threading.Event()
+
+    class Seen(ExecutionCountLimiter):
+        def acquire(self, instance: str, granted: Callable[[], object]) -> bool:
+            may = super().acquire(instance, granted)
+            if not may:
+                in_line.set()
+            return may
 
     class Noting(Doubler):
         def execute(self, batch: Batch) -> None:
@@ -206,9 +214,10 @@ def test_threads_take_turns_by_priority_and_never_overlap(model_repository: Mode
     model_repository.add("often", limited(1))
     model_repository.add("seldom", limited(2))
     witness = Witness()
-    limits = {"mode": "execution_count", "resources": {"R": 1}}
-    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Noting})), rate_limit=limits) as server:
+    plugins = toy_plugins(ToyPlugin({"toy": Noting}))
+    with serving(model_repository, plugins, limiter=Seen({"R": 1})) as server:
         requests = [ask(server.engine, witness, name, [1]) for name in ("often", "seldom") for _ in range(40)]
+        assert in_line.wait(10), "the second model never asked"
         begin.set()
         assert all(answer.error is None for (answer,) in witness.wait(*requests))
     last = max(number for number, name in enumerate(order) if name == "often")

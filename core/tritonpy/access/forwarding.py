@@ -1,10 +1,11 @@
-"""Headers that become parameters of inference requests."""
+"""What of the headers of an inference call its request keeps."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
+from tritonpy.access.credentials import joined_headers
 from tritonpy.errors import InvalidArgument
 from tritonpy.types import InferRequest
 
@@ -41,3 +42,8 @@ class HeaderForwarding:
                 raise InvalidArgument(f"Header '{name}' is reserved for Triton usage and cannot be forwarded.")
         if chosen:
             request.parameters = {**request.parameters, **chosen}
+
+
+def keep_headers(headers: Iterable[tuple[str, str]], names: frozenset[str], request: InferRequest) -> None:
+    """Put the headers that are called one of `names`, in lower case, into `request.headers`; values of one name are joined."""
+    request.headers = joined_headers((name, value) for name, value in headers if name.lower() in names)

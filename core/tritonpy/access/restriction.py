@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
 
 from msgspec import Meta
@@ -35,9 +35,12 @@ class Restriction(Options, frozen=True):
 
 
 class Restrictions:
-    """The restrictions of one frontend, by category. `prefix` stands before every header's name."""
+    """The restrictions of one frontend, by category. `prefix` stands before every header's name; `note` is told of each refusal."""
 
-    def __init__(self, given: Sequence[Restriction], prefix: str = "") -> None:
+    def __init__(
+        self, given: Sequence[Restriction], prefix: str = "", note: Callable[[ApiCategory], None] | None = None
+    ) -> None:
+        self._note = note
         self._expected = {category: (prefix + one.key, one.value.encode()) for one in given for category in one.apis}
 
     def missing(self, category: ApiCategory, headers: Iterable[tuple[str, str]]) -> str | None:
@@ -48,7 +51,11 @@ class Restrictions:
         name, value = expected
         lowered = name.lower()
         given = next((text for key, text in headers if key.lower() == lowered), "")
-        return None if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), value) else name
+        if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), value):
+            return None
+        if self._note is not None:
+            self._note(category)
+        return name
 
 
 def check_restrictions(given: Sequence[Restriction], what: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.tracer import Tracer
+from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 
 if TYPE_CHECKING:
     from tritonpy.access.gatekeeper import Gatekeeper
@@ -21,12 +22,15 @@ class FrontendContext:
     """`host` is the server-wide bind address, used where the frontend's own options give none.
 
     With a `gatekeeper` the frontend asks it to admit every call before it does anything for it, or even says whether a model is there.
+    The headers of inference calls that `kept_headers` names, in lower case, go into `InferRequest.headers`. `metrics` takes what it counts.
     """
 
     host: str
     log: logging.Logger
     gatekeeper: Gatekeeper | None = None
     tracer: Tracer = field(default_factory=Tracer)
+    kept_headers: frozenset[str] = frozenset()
+    metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
 
 
 class Frontend(ABC):

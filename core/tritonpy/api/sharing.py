@@ -71,6 +71,10 @@ class Sharing(ABC):
     def admit(self, request: InferRequest) -> None:
         """Take note of a request on its way to its model, or raise ResourceExhausted."""
 
+    def headers(self) -> frozenset[str]:
+        """Return the names, in lower case, of the headers that it looks for in `InferRequest.headers` (optional); asked once."""
+        return frozenset()
+
     def ended(self, request: InferRequest) -> None:
         """Take note that an admitted request has its final answer, or that its model refused it; called once for each (optional)."""
 

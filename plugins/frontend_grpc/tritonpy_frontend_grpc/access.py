@@ -1,8 +1,8 @@
-"""Who may make which gRPC call. Made only where something restricts, forwards or authenticates."""
+"""Who may make which gRPC call, and what a request keeps of its metadata. Made only where something restricts, forwards, keeps or authenticates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from tritonpy import (
     Unavailable,
     Verb,
     joined_headers,
+    keep_headers,
 )
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_protos import SERVICE
@@ -74,10 +75,16 @@ class GrpcAccess:
     """The doorkeeper of one frontend. Every call passes `enter` before its first message; what names a model passes once more with it."""
 
     def __init__(
-        self, restrictions: Sequence[Restriction], forward_pattern: str, gatekeeper: Gatekeeper | None
+        self,
+        restrictions: Sequence[Restriction],
+        forward_pattern: str,
+        gatekeeper: Gatekeeper | None,
+        kept_headers: frozenset[str] = frozenset(),
+        note: Callable[[ApiCategory], None] | None = None,
     ) -> None:
-        self._restrictions = Restrictions(restrictions, PREFIX)
+        self._restrictions = Restrictions(restrictions, PREFIX, note)
         self._forwarding = HeaderForwarding(forward_pattern) if forward_pattern else None
+        self._kept_headers = kept_headers
         self._gatekeeper = gatekeeper
 
     def enter(self, path: str, metadata: Metadata) -> None:
@@ -109,6 +116,8 @@ class GrpcAccess:
             principal = gatekeeper.admit(joined_headers(headers), Verb.INFER, message.model_name)
         request = decode_request(message, sink)
         request.principal = principal
+        if self._kept_headers:
+            keep_headers(headers, self._kept_headers, request)
         if self._forwarding is not None:
             # in the order in which gRPC's library for C++ keeps them
             self._forwarding.apply(sorted(headers, key=itemgetter(0)), request)

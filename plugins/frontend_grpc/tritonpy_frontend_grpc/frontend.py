@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import grpc
@@ -10,6 +11,7 @@ from grpc_health.v1 import health_pb2_grpc
 from msgspec import Meta
 
 from tritonpy import (
+    ApiCategory,
     ByteSize,
     Engine,
     Frontend,
@@ -127,12 +129,18 @@ class GrpcFrontend(Frontend):
         return delayed_service(os.environ, self.context.log)
 
     def _access(self) -> GrpcAccess | None:
-        options, gatekeeper = self.options, self.context.gatekeeper
-        if not (options.restricted_apis or options.header_forward_pattern or gatekeeper):
+        options, gatekeeper, kept_headers = self.options, self.context.gatekeeper, self.context.kept_headers
+        if not (options.restricted_apis or options.header_forward_pattern or gatekeeper or kept_headers):
             return None
         from tritonpy_frontend_grpc.access import GrpcAccess
 
-        return GrpcAccess(options.restricted_apis, options.header_forward_pattern, gatekeeper)
+        pattern, note = options.header_forward_pattern, self._refusals() if options.restricted_apis else None
+        return GrpcAccess(options.restricted_apis, pattern, gatekeeper, kept_headers, note)
+
+    def _refusals(self) -> Callable[[ApiCategory], None]:
+        from tritonpy import Refusals
+
+        return Refusals(self.context.metrics, "grpc", self.context.log).note
 
     async def drain(self) -> None:
         """Refuse inference, say NOT_SERVING, and return when the accepted requests are answered."""

@@ -1,9 +1,9 @@
-"""Who may make which HTTP call. Made only where something restricts, forwards or authenticates."""
+"""Who may make which HTTP call, and what a request keeps of its headers. Made only where something restricts, forwards, keeps or authenticates."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tritonpy import (
@@ -19,6 +19,7 @@ from tritonpy import (
     TritonError,
     Verb,
     joined_headers,
+    keep_headers,
 )
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -52,35 +53,55 @@ ROUTES = tuple((re.compile(pattern), category, verb) for pattern, category, verb
 class Visit:
     """What was found out about one inference call when its headers had come. `refusal` is set where it ends there."""
 
-    __slots__ = ("_forwarding", "_headers", "principal", "refusal")
+    __slots__ = ("_forwarding", "_headers", "_kept_headers", "principal", "refusal")
 
-    def __init__(self, headers: Sequence[tuple[str, str]], forwarding: HeaderForwarding | None) -> None:
+    def __init__(
+        self, headers: Sequence[tuple[str, str]], forwarding: HeaderForwarding | None, kept_headers: frozenset[str]
+    ) -> None:
         self.principal: Principal | None = None
         self.refusal: TritonError | None = None
         self._headers = headers
         self._forwarding = forwarding
+        self._kept_headers = kept_headers
+
+    def keep(self, request: InferRequest) -> None:
+        """Put the caller and the headers that the server keeps into `request`."""
+        request.principal = self.principal
+        if self._kept_headers:
+            keep_headers(self._readable_headers(), self._kept_headers, request)
 
     def apply(self, request: InferRequest) -> None:
-        """Put the caller and the forwarded headers into `request`; raises InvalidArgument for a reserved name."""
-        request.principal = self.principal
+        """Do that, and add the forwarded headers; raises InvalidArgument for a reserved name."""
+        self.keep(request)
         if self._forwarding is not None:
-            self._forwarding.apply(((name, _readable(value)) for name, value in self._headers), request)
+            self._forwarding.apply(self._readable_headers(), request)
+
+    def _readable_headers(self) -> Iterable[tuple[str, str]]:
+        return ((name, _readable(value)) for name, value in self._headers)
 
 
 class HttpAccess:
     """The doorkeeper of one frontend. A path that `ROUTES` lacks does not exist."""
 
     def __init__(
-        self, restrictions: Sequence[Restriction], forward_pattern: str, gatekeeper: Gatekeeper | None
+        self,
+        restrictions: Sequence[Restriction],
+        forward_pattern: str,
+        gatekeeper: Gatekeeper | None,
+        kept_headers: frozenset[str] = frozenset(),
+        note: Callable[[ApiCategory], None] | None = None,
     ) -> None:
-        self._restrictions = Restrictions(restrictions)
+        self._restrictions = Restrictions(restrictions, note=note)
         self._forwarding = HeaderForwarding(forward_pattern) if forward_pattern else None
+        self._kept_headers = kept_headers
         self._gatekeeper = gatekeeper
 
     def refusal(self, scope: Mapping[str, Any]) -> TritonError | None:
-        """Return why the call of an ASGI scope may not go on; where it may, `scope["state"]["principal"]` is who calls."""
+        """Return why the call of an ASGI scope may not go on; where it may, `scope["state"]["visit"]` is what is known of it."""
+        pairs = _decoded(scope["headers"])
+        visit = scope["state"]["visit"] = Visit(pairs, self._forwarding, self._kept_headers)
         try:
-            scope["state"]["principal"] = self._enter(scope["path"], scope["raw_path"], _decoded(scope["headers"]))
+            visit.principal = self._enter(scope["path"], scope["raw_path"], pairs)
         except TritonError as error:
             return error
         return None
@@ -88,7 +109,7 @@ class HttpAccess:
     def visit(self, model: str, headers: RawHeaders) -> Visit:
         """Return what is known of an inference call of `model`; `headers` as they were sent."""
         pairs = _decoded(headers)
-        visit = Visit(pairs, self._forwarding)
+        visit = Visit(pairs, self._forwarding, self._kept_headers)
         try:
             visit.principal = self._admit(ApiCategory.INFERENCE, Verb.INFER, model, pairs)
         except TritonError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ import uvicorn
 from msgspec import Meta
 
 from tritonpy import (
+    ApiCategory,
     ByteSize,
     Engine,
     Frontend,
@@ -146,13 +147,19 @@ class HttpFrontend(Frontend):
             self._door.import_routes()
 
     def _guard(self) -> Guard | None:
-        options, gatekeeper = self.options, self.context.gatekeeper
-        if not (options.restricted_apis or options.header_forward_pattern or gatekeeper):
+        options, gatekeeper, kept_headers = self.options, self.context.gatekeeper, self.context.kept_headers
+        if not (options.restricted_apis or options.header_forward_pattern or gatekeeper or kept_headers):
             return None
         from tritonpy_frontend_http.access import HttpAccess
         from tritonpy_frontend_http.guarded import Guard
 
-        return Guard(HttpAccess(options.restricted_apis, options.header_forward_pattern, gatekeeper))
+        pattern, note = options.header_forward_pattern, self._refusals() if options.restricted_apis else None
+        return Guard(HttpAccess(options.restricted_apis, pattern, gatekeeper, kept_headers, note))
+
+    def _refusals(self) -> Callable[[ApiCategory], None]:
+        from tritonpy import Refusals
+
+        return Refusals(self.context.metrics, "http", self.context.log).note
 
     def _listen(self) -> socket.socket:
         options = self.options

@@ -32,7 +32,7 @@ class FairOptions(Options, frozen=True):
     header: Annotated[
         str,
         Meta(
-            description="The forwarded header that names the tenant; where it is missing, or none is named, the caller's name does."
+            description="The header that names the tenant; where it is missing, or none is named, the caller's name does."
         ),
     ] = ""
     default: Annotated[Tenant, Meta(description="Every tenant that is not named.")] = Tenant()

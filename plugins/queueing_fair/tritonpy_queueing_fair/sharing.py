@@ -27,6 +27,7 @@ class FairSharing(Sharing):
     def __init__(self, options: FairOptions, metrics: ModelMetrics, clock: Callable[[], int] = now_ns) -> None:
         super().__init__(options, metrics)
         self._options = options
+        self._header = options.header.lower()
         self._clock = clock
         self._lock = threading.Lock()
         self._quotas: dict[str, Quota] = {}
@@ -35,7 +36,7 @@ class FairSharing(Sharing):
         self._refused = {name: family.metric({"tenant": name}) for name in (*options.tenants, OTHERS)}
 
     def admit(self, request: InferRequest) -> None:
-        name = tenant_name(request, self._options.header)
+        name = tenant_name(request, self._header)
         now = self._clock()
         with self._lock:
             retry_after_s = self._quota(name, now).take(now)
@@ -44,14 +45,17 @@ class FairSharing(Sharing):
             who = f"tenant '{name[:120]}'" if name else "a caller without a name"
             raise ResourceExhausted(f"{who} has used up its quota", retry_after_s=retry_after_s)
 
+    def headers(self) -> frozenset[str]:
+        return frozenset({self._header} - {""})
+
     def ended(self, request: InferRequest) -> None:
-        name = tenant_name(request, self._options.header)
+        name = tenant_name(request, self._header)
         with self._lock:
             self._quotas[name].give_back()
 
     def line(self) -> FairLine:
         return FairLine(
-            lambda request: tenant_name(request, self._options.header),
+            lambda request: tenant_name(request, self._header),
             lambda name: self._options.tenant(name).weight,
         )
 

@@ -6,16 +6,14 @@ from tritonpy import InferRequest, Principal
 
 
 def tenant_name(request: InferRequest, header: str) -> str:
-    """Return the name of the tenant that a request is from; empty where nothing tells.
+    """Return the name of the tenant that a request is from; empty where nothing tells. `header` is in lower case.
 
     A request that a model makes is from the tenant of the request that it is made for.
     """
     while request.parent is not None:
         request = request.parent
-    if header:
-        for given in (request.headers, request.parameters):
-            value = (given or {}).get(header)
-            if isinstance(value, str) and value:
-                return value
+    given = (request.headers or {}).get(header)
+    if given:
+        return given
     principal = request.principal
     return principal.account or principal.name if isinstance(principal, Principal) else ""

@@ -9,11 +9,10 @@ import pytest
 from core.tests.runners.workers.fake_worker import Recorder, eventually, floats, on_loop, tensor, worker_of
 from tritonpy.errors import Code
 from tritonpy.ipc import Kind
-from tritonpy.ipc.windows import MAX_ANSWERS
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.toy_model import ToyModel, toy_models
-from tritonpy.types import Batch, InferRequest, InferResponse, SequenceInfo
+from tritonpy.types import InferRequest, InferResponse, SequenceInfo
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"
@@ -110,37 +109,6 @@ async def test_who_calls_is_the_request_of_an_execution_that_has_one():
             worker.call(number, [floats(1)], words, model="identity")
         await eventually(lambda: len(engine.requests) == 6)
     assert [call.parent for call in engine.requests] == [alone, None, second, None, second, None]
-
-
-@on_loop
-async def test_a_stream_arrives_in_order_and_ends_with_an_empty_answer():
-    with ToyEngine() as engine:
-        async with worker_of(engine) as worker:
-            worker.call(1, [tensor(np.int32([3]))], model="repeat", decoupled=True)
-            answers = [await worker.answer() for _ in range(4)]
-    assert [words for words, _, _ in answers] == [(1, 0), (1, 0), (1, 0), (1, FINAL | EMPTY)]
-    assert [[row["OUT"].tolist() for row in rows] for _, rows, _ in answers] == [[[0]], [[1]], [[2]], []]
-
-
-@on_loop
-async def test_a_stream_from_a_model_that_answers_once_has_one_answer_which_is_final():
-    with ToyEngine() as engine:
-        async with worker_of(engine) as worker:
-            worker.call(1, [floats(4)], model="identity", decoupled=True)
-            words, (outputs,), _ = await worker.answer()
-            assert (words, outputs["OUT"].tolist()) == ((1, FINAL), [4.0])
-
-
-@on_loop
-async def test_a_model_that_answers_any_number_of_times_refuses_who_takes_one_answer():
-    with ToyEngine() as engine:
-        async with worker_of(engine) as worker:
-            worker.call(1, [tensor(np.int32([3]))], model="repeat")
-            text = (
-                "Model repeat is using the decoupled. The current BLS request call doesn't support models using the decoupled "
-                "transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'"
-            )
-            assert await worker.answer() == ((1, FINAL), [], {"error": [Code.INTERNAL, FAILED.format("repeat", text)]})
 
 
 @pytest.mark.parametrize("said", [{"model": "nobody"}, {"model": "identity", "version": 7}, {"model": "unloaded"}])
@@ -263,114 +231,6 @@ async def test_inputs_in_shared_memory_are_borrowed_until_the_answer():
         engine.requests[0].respond(InferResponse(()))
         await worker.answer()
         assert not worker.endpoint._lender._lent
-
-
-async def full_stream(engine, worker, number=1, value=0.0):
-    """Call a model of many answers, and have it answer until it is held back."""
-    worker.call(number, [floats(1)], model="repeat", decoupled=True)
-    await eventually(lambda: len(engine.requests) >= number)
-    call = engine.requests[number - 1]
-    call.batch = Batch([call])
-    return call, fill(call, value)
-
-
-def fill(call, value=0.0):
-    sent = 0
-    while call.sink.ready(call):
-        call.respond(InferResponse([floats(value)], final=False))
-        sent += 1
-    return sent
-
-
-@on_loop
-async def test_a_producer_is_held_back_until_the_worker_says_what_it_took():
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        call, sent = await full_stream(engine, worker)
-        assert sent == MAX_ANSWERS
-        for _ in range(sent):
-            await worker.answer()  # what was read was not taken
-        assert not call.sink.ready(call)
-        room = asyncio.Event()
-        call.sink.when_ready(call, room.set)
-        worker.send(Kind.CALL_TAKEN, [1, sent // 2])
-        await room.wait()
-        assert fill(call) == sent // 2
-
-
-@on_loop
-async def test_a_cancelled_producer_is_called_back():
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        call, _ = await full_stream(engine, worker)
-        room = asyncio.Event()
-        call.sink.when_ready(call, room.set)
-        worker.send(Kind.CALL_CANCEL, [1])
-        await room.wait()
-        assert call.cancelled
-
-
-@on_loop
-async def test_a_stream_that_the_worker_left_runs_out_unheard():
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        call, sent = await full_stream(engine, worker)
-        for _ in range(sent):
-            await worker.answer()
-        worker.send(Kind.CALL_LEFT, [1])
-        await eventually(lambda: call.sink.ready(call))
-        for _ in range(2 * MAX_ANSWERS):
-            call.respond(InferResponse([floats(1)], final=False))
-        call.respond(InferResponse(()))
-        worker.call(2, [floats(1)], model="identity")
-        await eventually(lambda: len(engine.requests) == 2)
-        engine.requests[1].respond(InferResponse([floats(7)]))
-        assert (await worker.answer())[0] == (2, FINAL)
-        assert call.tag.untaken == sent  # what came later is not kept in mind
-
-
-@on_loop
-async def test_a_stream_that_the_worker_left_is_cancelled_with_it():
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        call, _ = await full_stream(engine, worker)
-        worker.send(Kind.CALL_LEFT, [1])
-        await eventually(lambda: call.sink.ready(call))
-        assert not call.cancelled
-    assert call.cancelled
-
-
-@on_loop
-async def test_streams_of_one_model_that_are_taken_by_turns_do_not_wait_for_each_other():
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        call, _ = await full_stream(engine, worker)
-        worker.call(2, [floats(1)], model="repeat", decoupled=True)
-        worker.send(Kind.CALL_WANTED, [2])
-        await eventually(lambda: call.sink.ready(call))
-        fill(call)
-        room = asyncio.Event()
-        call.sink.when_ready(call, room.set)  # the other still waits for the instance that this one has
-        await room.wait()
-        worker.send(Kind.CALL_TAKEN, [1, 2 * MAX_ANSWERS])
-        await eventually(lambda: call.tag.untaken == 0)
-
-
-@on_loop
-async def test_outputs_that_find_no_shared_memory_fail_the_call(monkeypatch):
-    def refuse(*_arguments):
-        raise OSError("too many open files")
-
-    engine = Recorder()
-    async with worker_of(engine) as worker:
-        worker.call(1, [floats(1)], model="repeat", decoupled=True)
-        await eventually(lambda: engine.requests)
-        (call,) = engine.requests
-        monkeypatch.setattr("tritonpy.ipc.memory_file.create", refuse)
-        call.respond(InferResponse([tensor(np.zeros(100_000, np.float32))], final=False))
-        text = "no shared memory for the outputs of model 'repeat': too many open files"
-        assert await worker.answer() == ((1, FINAL), [], {"error": [1, text]})
-        assert call.cancelled
 
 
 @on_loop

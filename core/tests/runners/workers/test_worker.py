@@ -3,69 +3,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from contextlib import asynccontextmanager
 
 import pytest
 
-from core.tests.runners.workers.fake_worker import eventually, model_context, neighbours_of, nothing_more, on_loop
-from core.tests.runners.workers.scripted_worker import ScriptedLauncher
-from core.tests.runners.workers.worker_model import nothing_left
-from tritonpy.api.backend import InstanceContext
+from core.tests.runners.workers.fake_worker import eventually, on_loop
+from core.tests.runners.workers.one_worker import UNHEALTHY, one
 from tritonpy.errors import Code, Internal, InvalidArgument
 from tritonpy.ipc import Kind
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.workers import worker as worker_module
-from tritonpy.runners.workers.worker import Worker
-from tritonpy.testing.toy_engine import ToyEngine
-
-UNHEALTHY = "Stub process 'm_0_0' is not healthy: {}."
-
-
-class One:
-    """A worker, its launcher, and what it told."""
-
-    def __init__(self, engine: ToyEngine, policy: HostPolicy | None = None) -> None:
-        self.launcher = ScriptedLauncher()
-        self.context = InstanceContext("m_0_0", "CPU", 0, 0)
-        self.ended = []
-        loop = asyncio.get_running_loop()
-        self.worker = Worker(
-            model_context(engine),
-            self.context,
-            self.launcher,
-            neighbours_of(engine),
-            loop,
-            policy,
-            lambda _: None,
-            self.ended.append,
-            nothing_more,
-        )
-
-    def start(self):
-        """Begin to start it; return the task, and let the test play the process."""
-        return asyncio.ensure_future(self.worker.start())
-
-    async def started(self, **said):
-        """Start it, and return the process's end."""
-        starting = self.start()
-        process = await self.launcher.next()
-        await process.started(**said)
-        await starting
-        return process
-
-
-@asynccontextmanager
-async def one(policy=None):
-    with ToyEngine() as engine:
-        async with nothing_left():
-            worker = One(engine, policy)
-            try:
-                yield worker
-            finally:
-                for process in worker.launcher.workers:
-                    process.kill()
-                if worker.worker._ending is not None:
-                    await worker.worker._ending
 
 
 @on_loop
@@ -263,73 +209,6 @@ async def test_the_reason_for_which_the_server_killed_it_is_what_is_told():
         it.worker.kill("it was too slow")
         await eventually(lambda: it.ended)
         assert it.ended[0].message == UNHEALTHY.format("it was too slow")
-
-
-def garbage_of(process, kind):
-    if kind == "no frame":
-        process.send_bytes(b"\xff" * 64)
-    elif kind == "unknown kind":
-        process.send(200)
-    elif kind == "what only a server says":
-        process.send(Kind.EXECUTE, [0, 0, 0])
-    elif kind == "an execution that never was":
-        process.send(Kind.ANSWERS, [1, 5, 1, 2, 0], rows=[])
-    elif kind == "answers that are cut short":
-        process.send(Kind.ANSWERS, [1])
-    elif kind == "more answers than rows":
-        process.send(Kind.ANSWERS, [0, 1, 0, 2**40, 1], rows=[])
-    elif kind == "errors that are no mapping":
-        process.send(Kind.ANSWERS, [0, 0], rows=[], extras={"states": 7})
-    elif kind == "an end that nobody asked for":
-        process.send(Kind.STOPPED)
-    elif kind == "a failure without words":
-        process.send(Kind.FAILED)
-    elif kind == "a telling without words":
-        process.send(Kind.TELL)
-    else:
-        process.send(Kind.ASK, [])
-
-
-GARBAGE = [
-    "no frame",
-    "unknown kind",
-    "what only a server says",
-    "an execution that never was",
-    "answers that are cut short",
-    "more answers than rows",
-    "errors that are no mapping",
-    "an end that nobody asked for",
-    "a failure without words",
-    "a telling without words",
-    "a question without a number",
-]
-
-
-@pytest.mark.parametrize("kind", GARBAGE)
-@pytest.mark.parametrize("when", ["before it is started", "while it runs"])
-def test_a_worker_that_talks_nonsense_is_ended(kind, when, monkeypatch, caplog):
-    monkeypatch.setattr(worker_module, "_REAP_S", 0.001)
-
-    @on_loop
-    async def test():
-        async with one() as it:
-            if when == "while it runs":
-                garbage_of(await it.started(), kind)
-                await eventually(lambda: it.ended)
-                (error,) = it.ended
-            else:
-                starting = it.start()
-                process = await it.launcher.next()
-                await process.receive(Kind.START)
-                garbage_of(process, kind)
-                with pytest.raises(Internal) as failed:
-                    await starting
-                error = failed.value
-            assert error.message.startswith(UNHEALTHY.format("it broke the worker protocol: ")[:-1])
-            assert it.launcher.workers[0].killed
-
-    caplog.set_level(logging.CRITICAL)
-    test()
 
 
 @on_loop

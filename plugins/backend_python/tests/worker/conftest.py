@@ -14,6 +14,7 @@ import pytest
 WORKER = Path(__file__).parents[2] / "tritonpy_backend_python" / "worker"
 sys.path.insert(0, str(WORKER))
 
+from .calling import HELPERS, RESPOND  # noqa: E402
 from .peer import Peer  # noqa: E402
 
 PYTHON = os.environ.get("WORKER_PYTHON", sys.executable)  # any interpreter with numpy
@@ -65,5 +66,17 @@ def worker(start_worker: Callable[..., Peer]) -> Callable[..., Peer]:
         peer = start_worker(*args, **said)
         peer.started()
         return peer
+
+    return start
+
+
+@pytest.fixture
+def caller(worker: Callable[..., Peer]) -> Callable[..., Peer]:
+    """Return a function that starts a worker whose `execute` has this body and then answers its requests without outputs."""
+
+    def start(body: str, asynchronous: bool = False, more: str = "", **said: object) -> Peer:
+        lines = "\n".join(f"    {line}" for line in [*body.strip("\n").split("\n"), RESPOND])
+        define = "async def" if asynchronous else "def"
+        return worker(f"{define} execute(self, requests):\n{lines}\n{HELPERS}{more}", **said)
 
     return start

@@ -63,8 +63,8 @@ class GenerateCalls:
         headers = dict(scope["headers"])
         try:
             request = self._request(target, headers, body)
-            request.principal = scope["state"].get("principal")
-            request.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+            if (visit := scope["state"].get("visit")) is not None:
+                visit.keep(request)
             answers = self._start(request, headers, began_ns)
         except Exception as caught:
             error = self._described(caught)

@@ -1,0 +1,63 @@
+"""One worker of a scripted process, without an instance round it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from core.tests.runners.workers.fake_worker import model_context, neighbours_of, nothing_more
+from core.tests.runners.workers.scripted_worker import ScriptedLauncher
+from core.tests.runners.workers.worker_model import nothing_left
+from tritonpy.api.backend import InstanceContext
+from tritonpy.runners.host_policies import HostPolicy
+from tritonpy.runners.workers.worker import Worker
+from tritonpy.testing.toy_engine import ToyEngine
+
+UNHEALTHY = "Stub process 'm_0_0' is not healthy: {}."
+
+
+class One:
+    """A worker, its launcher, and what it told."""
+
+    def __init__(self, engine: ToyEngine, policy: HostPolicy | None = None) -> None:
+        self.launcher = ScriptedLauncher()
+        self.context = InstanceContext("m_0_0", "CPU", 0, 0)
+        self.ended = []
+        loop = asyncio.get_running_loop()
+        self.worker = Worker(
+            model_context(engine),
+            self.context,
+            self.launcher,
+            neighbours_of(engine),
+            loop,
+            policy,
+            lambda _: None,
+            self.ended.append,
+            nothing_more,
+        )
+
+    def start(self):
+        """Begin to start it; return the task, and let the test play the process."""
+        return asyncio.ensure_future(self.worker.start())
+
+    async def started(self, **said):
+        """Start it, and return the process's end."""
+        starting = self.start()
+        process = await self.launcher.next()
+        await process.started(**said)
+        await starting
+        return process
+
+
+@asynccontextmanager
+async def one(policy=None):
+    with ToyEngine() as engine:
+        async with nothing_left():
+            worker = One(engine, policy)
+            try:
+                yield worker
+            finally:
+                for process in worker.launcher.workers:
+                    process.kill()
+                if worker.worker._ending is not None:
+                    await worker.worker._ending

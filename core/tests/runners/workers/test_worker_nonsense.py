@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from core.tests.runners.workers.fake_worker import eventually, on_loop
+from core.tests.runners.workers.one_worker import UNHEALTHY, one
+from tritonpy.errors import Internal
+from tritonpy.ipc import Kind
+from tritonpy.runners.workers import worker as worker_module
+
+
+def garbage_of(process, kind):
+    if kind == "no frame":
+        process.send_bytes(b"\xff" * 64)
+    elif kind == "unknown kind":
+        process.send(200)
+    elif kind == "what only a server says":
+        process.send(Kind.EXECUTE, [0, 0, 0])
+    elif kind == "an execution that never was":
+        process.send(Kind.ANSWERS, [1, 5, 1, 2, 0], rows=[])
+    elif kind == "answers that are cut short":
+        process.send(Kind.ANSWERS, [1])
+    elif kind == "more answers than rows":
+        process.send(Kind.ANSWERS, [0, 1, 0, 2**40, 1], rows=[])
+    elif kind == "errors that are no mapping":
+        process.send(Kind.ANSWERS, [0, 0], rows=[], extras={"states": 7})
+    elif kind == "an end that nobody asked for":
+        process.send(Kind.STOPPED)
+    elif kind == "a failure without words":
+        process.send(Kind.FAILED)
+    elif kind == "a telling without words":
+        process.send(Kind.TELL)
+    else:
+        process.send(Kind.ASK, [])
+
+
+GARBAGE = [
+    "no frame",
+    "unknown kind",
+    "what only a server says",
+    "an execution that never was",
+    "answers that are cut short",
+    "more answers than rows",
+    "errors that are no mapping",
+    "an end that nobody asked for",
+    "a failure without words",
+    "a telling without words",
+    "a question without a number",
+]
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("when", ["before it is started", "while it runs"])
+def test_a_worker_that_talks_nonsense_is_ended(kind, when, monkeypatch, caplog):
+    monkeypatch.setattr(worker_module, "_REAP_S", 0.001)
+
+    @on_loop
+    async def test():
+        async with one() as it:
+            if when == "while it runs":
+                garbage_of(await it.started(), kind)
+                await eventually(lambda: it.ended)
+                (error,) = it.ended
+            else:
+                starting = it.start()
+                process = await it.launcher.next()
+                await process.receive(Kind.START)
+                garbage_of(process, kind)
+                with pytest.raises(Internal) as failed:
+                    await starting
+                error = failed.value
+            assert error.message.startswith(UNHEALTHY.format("it broke the worker protocol: ")[:-1])
+            assert it.launcher.workers[0].killed
+
+    caplog.set_level(logging.CRITICAL)
+    test()
