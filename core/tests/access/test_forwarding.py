@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InferRequest, InvalidArgument
-from tritonpy.access.forwarding import RESERVED, HeaderForwarding, compile_pattern
+from tritonpy.access.forwarding import RESERVED, HeaderForwarding, compile_pattern, keep_headers
 
 
 def forwarded(pattern, headers, **parameters):
@@ -51,3 +51,17 @@ def test_what_does_not_compile_is_named(pattern):
     with pytest.raises(ValueError, match="is no regular expression") as caught:
         compile_pattern(pattern)
     assert pattern in str(caught.value)
+
+
+def test_a_request_keeps_the_headers_that_are_named_and_no_others():
+    request = InferRequest("m", {}, None, parameters={"a": 1})
+    keep_headers(
+        [("X-Tenant", "acme"), ("Authorization", "secret"), ("x-tenant-id", "7")], frozenset({"x-tenant"}), request
+    )
+    assert (request.headers, request.parameters) == ({"x-tenant": "acme"}, {"a": 1})
+
+
+def test_a_header_that_is_given_twice_is_no_longer_the_one_or_the_other():
+    request = InferRequest("m", {}, None)
+    keep_headers([("x-tenant", "acme"), ("X-Tenant", "greedy")], frozenset({"x-tenant"}), request)
+    assert request.headers == {"x-tenant": "acme, greedy"}

@@ -39,7 +39,8 @@ def test_one_call_a_pause_goes_through() -> None:
 def test_a_call_that_succeeds_opens_the_way() -> None:
     breaker = broken()
     assert breaker.lets_through(PAUSE_NS)
-    breaker.succeeded()
+    assert breaker.succeeded()
+    assert not breaker.succeeded()
     assert all(breaker.lets_through(PAUSE_NS + turn) for turn in range(5))
 
 

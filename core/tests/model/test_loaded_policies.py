@@ -51,6 +51,18 @@ class LearningPlugin:
         return {"learning": Learning}
 
 
+@pytest.mark.parametrize(("batching", "warned"), [("", True), (DYNAMIC, False)])
+def test_a_batch_policy_that_nobody_asks_is_warned_of(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture, batching: str, warned: bool
+) -> None:
+    parameter = ' parameters { key: "batch_policy" value { string_value: "learning" } }'
+    model_repository.add("m", config_of("toy", batch=4, more=batching + parameter))
+    plugins = toy_plugins(ToyPlugin({"toy": Doubler}, {"dynamic": Named}), LearningPlugin())
+    with serving(model_repository, plugins):
+        assert ("batch_policy 'learning' has no effect" in caplog.text) is warned
+    Named.policies.clear()
+
+
 def test_a_batch_policy_learns_what_batches_cost(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
 ) -> None:

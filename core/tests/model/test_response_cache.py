@@ -54,6 +54,18 @@ def test_failures_are_misses_and_then_the_cache_is_left_alone(caplog: pytest.Log
     assert "the response cache 'toy' failed, look-up: ConnectionError: nobody is there" in caplog.text
 
 
+def test_a_cache_that_is_back_is_told_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    caplog.set_level("INFO")
+    with wrapped(Kept) as cache:
+        with monkeypatch.context() as down:
+            down.setattr(Kept, "lookup", Broken.lookup)
+            for _ in range(FAILURES):
+                cache.lookup(KEY)
+        for _ in range(2):
+            cache.lookup(KEY)
+    assert caplog.messages[1:] == ["the response cache 'toy' works again"]
+
+
 def test_a_line_tells_how_many_are_left_out(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 10**12
     monkeypatch.setattr(response_cache, "now_ns", lambda: now)

@@ -40,6 +40,14 @@ def test_a_policy_that_the_server_does_not_know_binds_nobody():
     assert context.cores == ()
 
 
+def test_a_chosen_policy_that_is_missing_is_warned_of(caplog):
+    policies = HostPolicies({"pin": HostPolicySettings("0")})
+    assert [policies.of(instance(name)) for name in ("cpu", "model", "gpu_0", "")] == [None] * 4
+    assert caplog.messages == []
+    policies.of(instance("pinn"))
+    assert caplog.messages == ["instance 'm_0' runs unbound: the server has no host policy 'pinn', there are: pin"]
+
+
 def test_what_the_machine_does_not_have_is_refused_with_what_it_has():
     settings = {"a": HostPolicySettings("2-5"), "b": HostPolicySettings("0-1", 2)}
     with pytest.raises(InvalidServerConfig) as refused:

@@ -20,7 +20,7 @@ import numpy as np
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.api.options import Options
 from tritonpy.custom_metrics import MetricKind
-from tritonpy.errors import InvalidArgument
+from tritonpy.errors import InvalidArgument, ResourceExhausted
 from tritonpy.testing import RunningServer, running_server
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
@@ -90,6 +90,13 @@ class Fragile(Backend):
         if number == self.ABORTED:
             os.abort()
         return {"OUT": inputs["IN"] * 2}
+
+
+class Scarce(Backend):
+    """Has always been used up."""
+
+    def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        raise ResourceExhausted("nothing left", retry_after_s=7.5)
 
 
 class Broken(Backend):

@@ -29,4 +29,6 @@ class Refusals:
     def note(self, category: ApiCategory) -> None:
         """Take note of one."""
         self._counters[category].increment(1)
-        self._log.warn(f"refused: a {self._protocol} call of the restricted API '{category.value}' without its header")
+        self._log.warn(
+            f"refused: a call over {self._protocol} of the restricted API '{category.value}' without its header"
+        )

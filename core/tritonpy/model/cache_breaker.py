@@ -30,6 +30,7 @@ class Breaker:
         self._failures += 1
         self._next_ns = now_ns + PAUSE_NS
 
-    def succeeded(self) -> None:
-        """Take note of a call that came back."""
-        self._failures = 0
+    def succeeded(self) -> bool:
+        """Take note of a call that came back; return whether it opened the way again."""
+        was_broken, self._failures = self._failures >= FAILURES, 0
+        return was_broken

@@ -55,7 +55,7 @@ class ResponseCache:
         except Exception as error:
             self._failed("look-up", error)
             return None
-        self._breaker.succeeded()
+        self._succeeded()
         return found
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:
@@ -65,7 +65,7 @@ class ResponseCache:
         except Exception as error:
             self._failed("insertion", error)
         else:
-            self._breaker.succeeded()
+            self._succeeded()
 
     def insert_later(self, key: bytes, outputs: Sequence[Tensor], done: Callable[[int], None]) -> None:
         """Store a copy of `outputs` from another thread and tell `done` how many ns that took; not where too much waits already."""
@@ -115,6 +115,10 @@ class ResponseCache:
         except Exception:
             log.exception("the response cache '%s' failed to close", self._name)
         self._threads.join(CLOSE_S)
+
+    def _succeeded(self) -> None:
+        if self._breaker.succeeded():
+            log.info("the response cache '%s' works again", self._name)
 
     def _failed(self, what: str, error: Exception) -> None:
         self._breaker.failed(now_ns())

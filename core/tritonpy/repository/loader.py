@@ -60,6 +60,7 @@ from tritonpy.types import DATATYPE_OF_NUMBER
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 SCHEDULERS = {"dynamic_batching": "dynamic", "sequence_batching": "sequence", "ensemble_scheduling": "ensemble"}
+_NO_EFFECT = "the parameter batch_policy '%s' has no effect: only dynamic_batching, and sequence_batching with 'oldest', ask a policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,14 +351,17 @@ class ModelLoader:
             kind = self._registered("tritonpy_schedulers", SCHEDULERS[choice], "scheduler", context.name)
         around = self._around
 
+        cutting: list[BatchPolicy] = []
+
         def policy(name: str) -> BatchPolicy:
             found: BatchPolicy = self._registered("tritonpy_batch_policies", name, "batch policy", context.name)(
                 context.config
             )
             model.teach(found)
+            cutting.append(found)
             return found
 
-        return kind(
+        scheduler = kind(
             SchedulerContext(
                 context.name,
                 context.version,
@@ -369,6 +373,9 @@ class ModelLoader:
                 around.line,
             )
         )
+        if "batch_policy" in context.config.parameters and not cutting:
+            context.log.warning(_NO_EFFECT, context.config.parameters["batch_policy"].string_value)
+        return scheduler
 
     def _registered(self, hook: str, name: str, what: str, model: str) -> Any:
         try:

@@ -92,7 +92,8 @@ class ModelOperations:
                 models, departures = self._load(request)
             except TritonError as error:
                 self._failed[request.key] = request.fingerprint
-                log.error("%s", error.message.rstrip())
+                stays = "; what is loaded goes on serving" if request.key in self._loaded else ""
+                log.error("%s%s", error.message.rstrip(), stays)
                 self._table.explain(request.key, error.message.rstrip())
                 raise
             self._failed.pop(request.key, None)

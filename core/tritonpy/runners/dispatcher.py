@@ -56,14 +56,17 @@ class Dispatcher:
         if not self._has_instances:
             return
         self.waiting += 1
-        if self._expires:
-            self._expire(request.queued_ns)
-        if self._idle and not self._rung:
-            if self._lonely and self.waiting == 1:
-                self._ring(request.queued_ns)  # one request at a time: nobody else is about to come
-            else:
-                self._rung = True
-                self._rings.soon(self._ring_idle)
+        try:
+            if self._expires:
+                self._expire(request.queued_ns)
+            if self._idle and not self._rung:
+                if self._lonely and self.waiting == 1:
+                    self._ring(request.queued_ns)  # one request at a time: nobody else is about to come
+                else:
+                    self._rung = True
+                    self._rings.soon(self._ring_idle)
+        except Exception as error:  # the scheduler has the request: the caller must not answer it too
+            self.failed(error)
 
     def wait_ready(self, slot: Slot) -> bool:
         """Park the calling thread until the scheduler has a batch for `slot`; False when the model is closed, or done with `slot`."""
@@ -161,12 +164,15 @@ class Dispatcher:
         if reschedule:
             request.batch = None
             self.waiting += 1
-        if self._wants_releases or reschedule:
-            self._scheduler.released(request, reschedule)
-        if self._idle and (self._bounded or self._wants_releases):
-            self._ring(now_ns())
-        if self._leaving:
-            self._dismiss()
+        try:
+            if self._wants_releases or reschedule:
+                self._scheduler.released(request, reschedule)
+            if self._idle and (self._bounded or self._wants_releases):
+                self._ring(now_ns())
+            if self._leaving:
+                self._dismiss()
+        except Exception as error:  # the answer has to leave all the same, and the caller is in the middle of it
+            self._timer.at(now_ns(), partial(self.failed, error))
 
     def bound(self) -> None:
         """Take note that some instance bounds what it holds: each answer may make room for a batch."""
@@ -280,13 +286,16 @@ class Dispatcher:
             self._timer.at(due, self._tick)
 
     def _tick(self) -> None:
-        with self.lock:
-            self._armed_ns = 0
-            if not self._closed:
-                now = now_ns()
-                self._expire(now)
-                self._ring(now)  # what expired may have made room for what waits
-                self._dismiss()
+        try:
+            with self.lock:
+                self._armed_ns = 0
+                if not self._closed:
+                    now = now_ns()
+                    self._expire(now)
+                    self._ring(now)  # what expired may have made room for what waits
+                    self._dismiss()
+        except Exception as error:
+            self.failed(error)
         self.flush()
 
 

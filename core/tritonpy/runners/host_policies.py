@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from tritonpy.ipc.host_binding import bind_thread
 
 log = logging.getLogger("tritonpy.instance")
 _UNBOUND: Mapping[str, HostPolicySettings] = {}
+_DEFAULT = re.compile("cpu|model|gpu_[0-9]+")
 _NODES = Path("/sys/devices/system/node")
 
 
@@ -47,10 +49,19 @@ class HostPolicies:
 
     def of(self, instance: InstanceContext) -> HostPolicy | None:
         """Return the policy that `instance` follows, and note its cores there; None: it runs wherever the server does, as in Triton for a name
-        that the server does not know."""
-        policy = self._policies.get(instance.host_policy)
+        that the server does not know. One that somebody chose is then warned of."""
+        name = instance.host_policy
+        policy = self._policies.get(name)
         if policy is not None:
             instance.cores = policy.cores
+        elif name and not _DEFAULT.fullmatch(name):
+            there = ", ".join(sorted(self._policies)) or "none"
+            log.warning(
+                "instance '%s' runs unbound: the server has no host policy '%s', there are: %s",
+                instance.name,
+                name,
+                there,
+            )
         return policy
 
 

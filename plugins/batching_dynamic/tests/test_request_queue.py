@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import FailureReason, QueueFull
+from tritonpy import FailureReason, QueueFull, RequestLine
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
 
@@ -141,3 +141,57 @@ def test_the_epoch_stands_only_while_requests_are_added_at_the_end(fill):
     before = queue.epoch
     queue.pop(1)
     assert queue.epoch > before
+
+
+class LastFirst(RequestLine):
+    """The order that is least like that of arrival."""
+
+    def __init__(self):
+        self._kept = []
+
+    def append(self, request):
+        self._kept.insert(0, request)
+
+    def popleft(self):
+        return self._kept.pop(0)
+
+    def remove(self, request):
+        self._kept.remove(request)
+
+    def clear(self):
+        self._kept.clear()
+
+    def __len__(self):
+        return len(self._kept)
+
+    def __iter__(self):
+        return iter(self._kept)
+
+
+def test_a_line_orders_each_level_by_itself(fill):
+    queue = RequestQueue(QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1, line=LastFirst)
+    made = fill(queue, ("a", {}), ("x", {"priority": 2}), ("b", {}), ("y", {"priority": 2}), ("c", {}))
+    assert names(queue) == ["c", "b", "a", "y", "x"]
+    assert names(queue.after(1, 3)) == ["b", "a", "y"]
+    assert queue.remove(made[2])
+    assert not queue.remove(made[2])
+    assert names(queue.pop(3)) == ["c", "a", "y"]
+    assert (names(queue), queue.size) == (["x"], 1)
+
+
+def test_in_a_line_the_first_need_not_be_the_oldest_and_each_arrival_is_a_change(fill):
+    queue = RequestQueue(QueuePolicy(), line=LastFirst)
+    assert not queue.in_order
+    epochs = [queue.epoch]
+    for name in "abc":
+        fill(queue, (name, {}))
+        epochs.append(queue.epoch)
+    assert epochs == sorted(set(epochs)), "a request came to stand before others, and nobody would look again"
+    assert names(queue.after(2, 5)) == ["a"]
+
+
+def test_what_is_overdue_leaves_a_line_and_the_others_stay_in_its_order(fill):
+    queue = RequestQueue(QueuePolicy(timeout_ns=50_000, overridable=True), line=LastFirst)
+    fill(queue, ("a", {}), ("b", {"timeout_us": 10}), ("c", {}), ("d", {"timeout_us": 10}))
+    assert names(queue.expire(10_001)) == ["d", "b"]
+    assert (names(queue), queue.size) == (["c", "a"], 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 from operator import attrgetter
 from typing import cast
@@ -124,9 +124,7 @@ class RequestQueue:
         for level in self._order:
             late = [request for request in level.waiting if request in overdue]
             if late:
-                in_time = [request for request in level.waiting if request not in overdue]
-                level.waiting.clear()
-                level.waiting.extend(in_time)
+                self._take_out(late, level.waiting, overdue)
                 (level.delayed if level.policy.delays else rejected).extend(late)
         for request in overdue:
             del self._deadlines[request]
@@ -136,6 +134,15 @@ class RequestQueue:
 
     def __iter__(self) -> Iterator[InferRequest]:
         return chain.from_iterable(self._lines)
+
+    def _take_out(self, late: Sequence[InferRequest], waiting: Line, overdue: Set[InferRequest]) -> None:
+        if self._in_arrival_order:
+            in_time = [request for request in waiting if request not in overdue]
+            waiting.clear()
+            waiting.extend(in_time)
+        else:  # a line that is emptied forgets what it gave to whom
+            for request in late:
+                waiting.remove(request)
 
     def _open(self, number: int, policy: QueuePolicy) -> _Level:
         level = self._levels[number] = _Level(number, policy, self._line())

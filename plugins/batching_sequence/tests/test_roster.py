@@ -215,6 +215,18 @@ def test_one_request_can_be_forgotten_without_the_others(roster):
     assert not sequence.ended
 
 
+def test_a_sequence_whose_first_requests_are_all_forgotten_is_over_and_its_instance_can_go(roster):
+    first, second = request(), request()
+    roster.add(first, 1, True, False, 0)
+    roster.add(second, 1, False, False, 0)
+    assert roster.forget(first)
+    assert 1 in roster.live
+    assert roster.forget(second)
+    assert not roster.live
+    roster.change([])
+    assert not roster.lanes
+
+
 def test_what_is_idle_is_looked_at_again_in_time(roster):
     only = request()
     sequence = roster.add(only, 1, True, False, 100)

@@ -261,3 +261,17 @@ def test_an_idle_sequence_does_not_hold_a_removed_instance_for_ever(strategy):
     world.ready(1)
     world.pass_time(IDLE_NS)
     assert not world.scheduler.holds(1)
+
+
+@pytest.mark.parametrize("strategy", ["direct {}", "oldest {}"])
+def test_what_cannot_be_told_to_the_model_waits_for_whoever_answers_it_and_its_seat_is_free_again(strategy):
+    control = "control_input { name: 'ID' control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } }"
+    world = World(text_of(strategy, batch=1, more=control))
+    request = world.send("\ud800", start=True, end=True)
+    with pytest.raises(UnicodeEncodeError):
+        world.take()
+    assert world.scheduler.pending() == (request,)
+    request.answered = True
+    world.scheduler.cancel(request)
+    world.send("next", start=True, end=True)
+    assert world.run() == ["next.1"]

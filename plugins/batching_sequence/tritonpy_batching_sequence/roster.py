@@ -110,6 +110,8 @@ class Roster:
         sequence.waiting.remove(request)
         if sequence.lane is not None:
             sequence.lane.decision = None
+        if not sequence.begun and not sequence.waiting:
+            self._end(sequence)
         self._thin_out(sequence)
         return True
 

@@ -195,8 +195,18 @@ class SequenceScheduler(Scheduler):
         batch = Batch([request for request in slots if request is not None])
         if len(batch.requests) < len(slots):
             batch.slots = slots
+        try:
+            self._add_what_models_are_told(batch, rows, slots)
+        except Exception:
+            for request in batch.requests:  # whoever answers for the failure finds them among those that wait
+                self._roster.put_back(request)
+            raise
+        return batch
+
+    def _add_what_models_are_told(
+        self, batch: Batch, rows: Sequence[LiveSequence | None], slots: Sequence[InferRequest | None]
+    ) -> None:
         if self._controls:
             batch.controls = self._controls.tensors(slots)
         if self._states:
             self._batch_states.add(batch, rows, slots)
-        return batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Cancelled, InferRequest, Internal, OutputSpec, Room, StreamSink
+from tritonpy import Batch, Cancelled, InferRequest, Internal, OutputSpec, Room, StreamSink
 from tritonpy_ensemble.run import MOST_HELD
 
 from .stage import DECOUPLED, ensemble, member, play, step
@@ -130,6 +130,23 @@ def test_a_request_that_is_made_to_answer_a_call_does_not_wait_for_the_end_of_th
     assert [show.answers(request) for request in (inner, outer, stranger)] == [
         [{"OUT": [number]}] for number in (2, 1, 3)
     ]
+    assert show.over()
+
+
+def test_a_request_for_which_an_instance_waits_does_not_wait_for_those_who_may_need_that_instance():
+    show = play(ensemble(step("one", "IN", "OUT"), most=1), ONE)
+    outer = show.ask(IN=[1])
+    batch = Batch([])
+    caller = InferRequest("other", {}, show.witness.sink, batch=batch)
+    batch.executing = True
+    inner = show.ask(IN=[2], parent=caller)
+    assert len(show.stage.open) == 2
+    batch.executing = False
+    late = show.ask(IN=[3], parent=caller)
+    assert len(show.stage.open) == 2
+    for number in (1, 2, 3):
+        show.stage.answer(show.stage.calls[number - 1], OUT=[number])
+    assert [show.answers(request) for request in (outer, inner, late)] == [[{"OUT": [number]}] for number in (1, 2, 3)]
     assert show.over()
 
 

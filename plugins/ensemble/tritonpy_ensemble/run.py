@@ -166,10 +166,15 @@ class Run(Sink):
             self._finish()
 
     def _gates_to_pass(self) -> Mapping[int, Gate]:
-        """Return the gates but for those that let in a call which this request was made to answer: that one would wait for itself."""
+        """Return the gates but for those that let in a call which this request was made to answer: that one would wait for itself.
+
+        None where an instance waits for the answer: whoever was let in may need that instance before it leaves.
+        """
         gates = dict(self._around.gates)
         above: InferRequest | None = self._request
         while above is not None:
+            if above.batch is not None and above.batch.executing:
+                return {}
             if isinstance(above.sink, Run) and above.sink._around is self._around:
                 gates.pop(above.tag.step.place, None)
             above = above.parent

@@ -28,6 +28,7 @@ from tritonpy_frontend_grpc.packing import ALGORITHMS, SERVER_ARGUMENTS, UNASKED
 from tritonpy_frontend_grpc.reflection import add_reflection
 from tritonpy_frontend_grpc.service import InferenceService, abort
 from tritonpy_frontend_grpc.stream import Window
+from tritonpy_frontend_grpc.telling import Telling, TellingHandlers
 
 if TYPE_CHECKING:
     from tritonpy import UnixSocket
@@ -103,10 +104,13 @@ class GrpcFrontend(Frontend):
         packing = Packing(options.max_decompressed_size, ALGORITHMS[options.infer_response_compression_level])
         self._service = self._service_class()(engine, window, self.context.log, access, packing, self.context.tracer)
         self._health = Health(engine)
+        telling = Telling(self.context.log)
         self._server = grpc.aio.server(
-            handlers=(self._service.handler(),), options=_channel_options(options), interceptors=_guards(access)
+            handlers=(TellingHandlers(self._service.handler(), telling),),
+            options=_channel_options(options),
+            interceptors=_guards(access, telling),
         )
-        unpacking: Any = UnpackingServer(self._server)
+        unpacking: Any = UnpackingServer(self._server, telling)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, unpacking)
         add_reflection(unpacking)
         self._address = self._listen(options)
@@ -161,12 +165,12 @@ class GrpcFrontend(Frontend):
         return self._address
 
 
-def _guards(access: GrpcAccess | None) -> tuple[Any, ...]:
+def _guards(access: GrpcAccess | None, telling: Telling) -> tuple[Any, ...]:
     if access is None:
         return ()
     from tritonpy_frontend_grpc.guard import Guard
 
-    return (Guard(access, abort),)
+    return (Guard(access, abort, telling),)
 
 
 def _channel_options(options: GrpcOptions) -> list[tuple[str, Any]]:

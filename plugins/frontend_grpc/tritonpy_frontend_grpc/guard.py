@@ -9,6 +9,7 @@ import grpc
 
 from tritonpy import TritonError
 from tritonpy_frontend_grpc.access import GrpcAccess
+from tritonpy_frontend_grpc.telling import Telling
 
 Abort = Callable[[Any, TritonError], Awaitable[Any]]
 
@@ -21,11 +22,12 @@ _HANDLERS = {
 
 
 class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs alone
-    """Asks `access` with the metadata of each call; `abort` ends a call with an error."""
+    """Asks `access` with the metadata of each call; `abort` ends a call with an error, `telling` tells of those that end so."""
 
-    def __init__(self, access: GrpcAccess, abort: Abort) -> None:
+    def __init__(self, access: GrpcAccess, abort: Abort, telling: Telling) -> None:
         self._access = access
         self._abort = abort
+        self._telling = telling
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """Return the handler of a call, or one that refuses it; None for a method that does not exist."""
@@ -35,7 +37,7 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         try:
             self._access.enter(details.method, details.invocation_metadata or ())
         except TritonError as error:
-            return self._refusing(handler, error)
+            return self._telling.handler(self._refusing(handler, error), details.method)
         return handler
 
     def _refusing(self, handler: Any, error: TritonError) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from tritonpy import InvalidArgument
+from tritonpy_frontend_grpc.telling import Telling, TellingHandlers
 
 PACKED = frozenset({b"\x1f", b"x"})
 """How compressed messages begin: gzip's magic number, and zlib's usual window. No message of the service begins so."""
@@ -72,14 +73,17 @@ async def compress(context: grpc.aio.ServicerContext[Any, Any], algorithm: grpc.
 
 
 class UnpackingServer:
-    """Stands for a server where a library adds its services: their requests may be compressed too."""
+    """Stands for a server where a library adds its services: their requests may be compressed too, and are told of."""
 
-    def __init__(self, server: grpc.aio.Server) -> None:
+    def __init__(self, server: grpc.aio.Server, telling: Telling) -> None:
         self._server = server
+        self._telling = telling
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler[Any, Any]]) -> None:
         """Add handlers of whole services."""
-        self._server.add_generic_rpc_handlers([_Unpacking(handler) for handler in handlers])
+        self._server.add_generic_rpc_handlers(
+            [TellingHandlers(_Unpacking(handler), self._telling) for handler in handlers]
+        )
 
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
         """Take no note: the same methods come as generic handlers, and grpc.aio knows no others."""

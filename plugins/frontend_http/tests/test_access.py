@@ -53,7 +53,7 @@ def test_a_path_asks_for_a_right_to_its_model(path, verb, model):
     entered = scope(path)
     assert HttpAccess((), "", keeper).refusal(entered) is None
     assert keeper.asked == [(verb, model)]
-    assert entered["state"]["principal"] is keeper.principal
+    assert entered["state"]["visit"].principal is keeper.principal
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,16 @@ def test_an_admitted_visit_brings_caller_and_headers_into_the_request():
     visit.apply(request)
     assert request.principal is keeper.principal
     assert request.parameters == {"X-A": "1", "x-b": "ö", "x-c": "ö"}
+
+
+def test_a_request_keeps_the_headers_that_the_server_reads():
+    access = HttpAccess((), "", None, frozenset({"x-tenant"}))
+    entered = scope("/v2/models/m/generate", headers=[(b"x-tenant", "größe".encode()), (b"y", b"2")])
+    assert access.refusal(entered) is None
+    for visit in (entered["state"]["visit"], access.visit("m", [(b"X-Tenant", "größe".encode()), (b"y", b"2")])):
+        request = InferRequest("m", {}, None)
+        visit.keep(request)
+        assert (request.headers, request.parameters) == ({"x-tenant": "größe"}, {})
 
 
 @given(

@@ -29,6 +29,7 @@ from tritonpy_frontend_http.infer_calls import InferCalls
 from tritonpy_frontend_http.limits import Limits
 from tritonpy_frontend_http.listening import BACKLOG, HttpTlsOptions, listen_on_port, listen_on_socket, tls_context
 from tritonpy_frontend_http.protocol import InferProtocol
+from tritonpy_frontend_http.telling import TellingDoor
 
 if TYPE_CHECKING:
     from tritonpy import UnixSocket
@@ -121,7 +122,7 @@ class HttpFrontend(Frontend):
         tls = tls_context(options.tls, log) if options.tls.on else None
         self._server = _HostedServer(
             uvicorn.Config(
-                self._door if guard is None else guard.door(self._door),
+                TellingDoor(self._door if guard is None else guard.door(self._door), log),
                 http=protocol,
                 ws="none",
                 interface="asgi3",

@@ -90,7 +90,7 @@ class InferCalls:
         self.tracer = tracer or Tracer()
         self._engine = engine
         self._loop = loop
-        self._log = log
+        self.log = log
         self.limit = limit
         self._sink = LoopSink(loop, self._answered)
         self._open = 0
@@ -180,7 +180,7 @@ class InferCalls:
         return Unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
     def _incident(self, error: Exception) -> Internal:
-        return incident(self._log, "an inference call", error)
+        return incident(self.log, "an inference call", error)
 
     def _answered(self, request: InferRequest, response: InferResponse) -> None:
         call: Call = request.tag

@@ -22,6 +22,7 @@ from tritonpy_frontend_http.known_heads import Head, KnownHeads
 from tritonpy_frontend_http.line import Line
 from tritonpy_frontend_http.old_clients import answer_without_chunks
 from tritonpy_frontend_http.refusal import Refusal
+from tritonpy_frontend_http.telling import tells
 
 if TYPE_CHECKING:
     from tritonpy_frontend_http.access import Visit
@@ -106,6 +107,8 @@ class InferCycle:
         """Write the reply, unless the client is gone."""
         # Both name this cycle: undone here, its buffers go with it and not whenever the collector runs.
         self.call, self.message_event = None, _ANSWERED
+        if tells(self.protocol.calls.log):
+            self._tell(reply.status)
         transport, keep_alive = self.protocol.transport, self.keep_alive and not self.protocol.calls.draining
         if transport.is_closing() or self.response_complete:
             return
@@ -122,6 +125,11 @@ class InferCycle:
         if not keep_alive:
             transport.close()
         self.protocol.on_response_complete()
+
+    def _tell(self, status: int) -> None:
+        from tritonpy_frontend_http.told_requests import tell_infer
+
+        tell_infer(self.protocol.calls.log, self.target, status)
 
 
 class InferProtocol(Line):

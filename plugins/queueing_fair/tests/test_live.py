@@ -46,7 +46,7 @@ class TritonPythonModel:
 """
 SHARING = {
     "fair": {
-        "header": "x-tenant",
+        "header": "X-Tenant",
         "tenants": {name: {"requests_per_s": 0.01, "burst": 2} for name in ("greedy", "modest")},
     }
 }
@@ -66,8 +66,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     settings: dict[str, Any] = {
         "repositories": [{"url": str(folder / "models")}],
         "frontends": {
-            "http": {"port": 0, "header_forward_pattern": "^x-tenant$"},
-            "grpc": {"port": 0, "header_forward_pattern": "^x-tenant$"},
+            "http": {"port": 0},
+            "grpc": {"port": 0},
             "metrics": False,
         },
         "auth": {"api_keys": {"file": str(keys)}},
@@ -81,7 +81,7 @@ def post(
     server: RunningServer, path: str, tenant: str, key: str = "acme", value: int = 1
 ) -> tuple[int, dict[str, str], Any]:
     body = {"inputs": [{"name": "IN", "datatype": "INT64", "shape": [1, 1], "data": [value]}]}
-    if path.endswith("generate"):
+    if "/generate" in path:
         body = {"IN": value}
     connection = http.client.HTTPConnection(server.http)
     headers = {"authorization": f"Bearer {KEYS[key].text}"} | ({"x-tenant": tenant} if tenant else {})
@@ -97,14 +97,16 @@ def use_up(server: RunningServer) -> None:
         post(server, "/v2/models/plain/infer", "greedy")
 
 
-@pytest.mark.parametrize("path", ["/v2/models/plain/infer", "/v2/models/plain/generate"])
+@pytest.mark.parametrize(
+    "path", ["/v2/models/plain/infer", "/v2/models/plain/generate", "/v2/models/plain/generate_stream"]
+)
 @pytest.mark.parametrize(("tenant", "key"), [("greedy", "acme"), ("", "greedy")])
 def test_over_http_a_quota_is_answered_with_429_and_when_to_come_again(
     server: RunningServer, path: str, tenant: str, key: str
 ) -> None:
     use_up(server)
     status, headers, body = post(server, path, tenant, key)
-    assert (status, body) == (429, {"error": "tenant 'greedy' has used up its quota"})
+    assert (status, body) == (429, {"error": "tenant 'greedy' has used up its quota of requests, 0.01 per second"})
     assert 1 <= int(headers["retry-after"]) <= 100
     assert post(server, "/v2/models/plain/infer", "")[0] == 200
 
@@ -115,9 +117,13 @@ def message(value: int = 1) -> service_pb2.ModelInferRequest:
     return request
 
 
-def test_over_grpc_it_is_resource_exhausted_with_trailing_metadata(server: RunningServer) -> None:
+@pytest.mark.parametrize(("tenant", "key"), [("greedy", "acme"), ("", "greedy")])
+def test_over_grpc_it_is_resource_exhausted_with_trailing_metadata(
+    server: RunningServer, tenant: str, key: str
+) -> None:
     use_up(server)
-    metadata = (("authorization", f"Bearer {KEYS['greedy'].text}"),)
+    named = (("x-tenant", tenant),) if tenant else ()
+    metadata = (("authorization", f"Bearer {KEYS[key].text}"), *named)
     with grpc.insecure_channel(server.grpc) as channel:
         call = channel.unary_unary(
             "/inference.GRPCInferenceService/ModelInfer",
@@ -134,7 +140,7 @@ def test_over_grpc_it_is_resource_exhausted_with_trailing_metadata(server: Runni
             service_pb2.ModelStreamInferResponse.FromString,
         )
         (answer,) = stream(iter([message()]), metadata=metadata)
-        assert answer.error_message == "tenant 'greedy' has used up its quota"
+        assert answer.error_message == "tenant 'greedy' has used up its quota of requests, 0.01 per second"
 
 
 def test_what_a_model_asks_for_is_not_counted_again(server: RunningServer) -> None:

@@ -36,6 +36,14 @@ def test_open_requests_are_bounded():
     assert quota.take(0) == 0
 
 
+def test_what_is_used_up_has_a_name():
+    quota = Quota(Tenant(requests_per_s=0.5, burst=2, concurrent=2), 0)
+    assert [quota.take(0) for _ in range(2)] == [0, 0]
+    assert quota.limit == "2 open at the same time"
+    quota.give_back()
+    assert (quota.take(0) > 0, quota.limit) == (True, "0.5 per second")
+
+
 def test_a_refused_request_uses_nothing_up():
     quota = Quota(Tenant(requests_per_s=1, burst=2, concurrent=1), 0)
     assert [quota.take(0) > 0 for _ in range(5)] == [False, True, True, True, True]

@@ -33,7 +33,9 @@ def test_tenants_have_quotas_of_their_own():
     bench = Bench(default={"concurrent": 1})
     bench.admit("a")
     bench.admit("b")
-    with pytest.raises(ResourceExhausted, match="tenant 'a' has used up its quota"):
+    with pytest.raises(
+        ResourceExhausted, match="tenant 'a' has used up its quota of requests, 1 open at the same time"
+    ):
         bench.admit("a")
 
 
@@ -78,6 +80,21 @@ def test_tenants_that_come_once_are_forgotten():
         bench.sharing.ended(bench.admit(str(number)))
     assert len(bench.sharing._quotas) <= 300
     bench.sharing.ended(stays)
+
+
+@pytest.mark.parametrize(("header", "read"), [("X-Tenant", {"x-tenant"}), ("", set())])
+def test_it_says_which_header_it_reads(header, read):
+    assert Bench(header=header).sharing.headers() == read
+
+
+def test_a_tenant_is_named_by_its_header():
+    bench = Bench(header="X-Tenant", default={"concurrent": 1})
+    request = InferRequest("m", {}, SINK, headers={"x-tenant": "acme"})
+    bench.sharing.admit(request)
+    with pytest.raises(ResourceExhausted, match="tenant 'acme'"):
+        bench.admit("acme")
+    bench.sharing.ended(request)
+    bench.admit("acme")
 
 
 def test_lines_know_tenants_and_their_weights():

@@ -32,6 +32,14 @@ class Quota:
         self.open += 1
         return 0.0
 
+    @property
+    def limit(self) -> str:
+        """What a request that would come now finds used up, in words."""
+        tenant = self._tenant
+        if tenant.concurrent and self.open >= tenant.concurrent:
+            return f"{tenant.concurrent} open at the same time"
+        return f"{tenant.requests_per_s:g} per second"
+
     def give_back(self) -> None:
         """Take note that one of its requests is over."""
         self.open -= 1

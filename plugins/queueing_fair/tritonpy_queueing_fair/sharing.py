@@ -39,11 +39,13 @@ class FairSharing(Sharing):
         name = tenant_name(request, self._header)
         now = self._clock()
         with self._lock:
-            retry_after_s = self._quota(name, now).take(now)
+            quota = self._quota(name, now)
+            retry_after_s = quota.take(now)
+            limit = quota.limit if retry_after_s else ""
         if retry_after_s:
             self._refused[name if name in self._options.tenants else OTHERS].increment(1)
             who = f"tenant '{name[:120]}'" if name else "a caller without a name"
-            raise ResourceExhausted(f"{who} has used up its quota", retry_after_s=retry_after_s)
+            raise ResourceExhausted(f"{who} has used up its quota of requests, {limit}", retry_after_s=retry_after_s)
 
     def headers(self) -> frozenset[str]:
         return frozenset({self._header} - {""})

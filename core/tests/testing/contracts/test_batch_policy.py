@@ -69,6 +69,31 @@ class Spoiled(Patient):
         self.learnt = True
 
 
+class Worn(Patient):
+    left = 3
+
+    def plan(self, pending, now_ns):
+        return super().plan(pending, now_ns) if self.left else Run(0)
+
+    def cut(self, pending, count, now_ns):
+        self.left -= 1
+
+
+class Grasping(Patient):
+    def cut(self, pending, count, now_ns):
+        del pending.requests[:count], pending.sizes[:count]
+
+
+class Lonely(Patient):
+    alone = False
+
+    def instances_changed(self, count):
+        self.alone = not count
+
+    def plan(self, pending, now_ns):
+        return Run(0) if self.alone else super().plan(pending, now_ns)
+
+
 BROKEN = {
     Empty: "test_a_run_comes_in_the_end_and_has_requests_to_run",
     Greedy: "test_a_run_comes_in_the_end_and_has_requests_to_run",
@@ -77,6 +102,9 @@ BROKEN = {
     Never: "test_a_run_comes_in_the_end_and_has_requests_to_run",
     Meddling: "test_a_plan_leaves_the_queue_as_it_is",
     Spoiled: "test_learning_changes_no_promise",
+    Worn: "test_batches_may_leave_before_others_are_executed",
+    Grasping: "test_learning_changes_no_promise",
+    Lonely: "test_instances_may_come_and_go",
 }
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tritonpy.clock import now_ns
-from tritonpy.errors import Cancelled, Code, FailureReason, error_of
+from tritonpy.errors import Cancelled, Code, FailureReason
 from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.laden import is_laden, laden_words
 from tritonpy.runners.workers.on_host import on_host
 from tritonpy.runners.workers.rare import is_plain, request_extras
+from tritonpy.runners.workers.told_error import told_error
 from tritonpy.types import NO_PARAMETERS, Batch, InferRequest, InferResponse, Tensor
 
 if TYPE_CHECKING:
@@ -214,6 +215,6 @@ class Executions:
 def _refine(response: InferResponse, flags: int, error: Any, parameters: Any) -> None:
     response.final, response.empty = bool(flags & FINAL), bool(flags & EMPTY)
     if error is not None:
-        response.error = error_of(error[0], error[1], None if error[0] == Code.CANCELLED else FailureReason.BACKEND)
+        response.error = told_error(error, None if error[0] == Code.CANCELLED else FailureReason.BACKEND)
         response.outputs = ()
     response.parameters = parameters or NO_PARAMETERS

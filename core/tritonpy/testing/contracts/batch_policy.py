@@ -57,10 +57,37 @@ class BatchPolicyContract(PluginContract):
         policy, random = self.make(), Random(0)
         for seed in SEEDS:
             pending = self._pending(seed)
-            run = self._until_run(policy, pending)
+            run, now_ns = self._run_and_time(policy, pending)
+            self._cut(policy, pending, run.count, now_ns)
             policy.executed(sum(pending.sizes[: run.count]), random.randrange(1, 10_000_000))
 
+    def test_batches_may_leave_before_others_are_executed(self) -> None:
+        policy = self.make()
+        policy.instances_changed(len(SEEDS))
+        for seed in SEEDS:
+            pending = self._pending(seed)
+            run, now_ns = self._run_and_time(policy, pending)
+            self._cut(policy, pending, run.count, now_ns)
+        for _ in SEEDS:
+            policy.executed(1, 1_000_000)
+
+    def test_instances_may_come_and_go(self) -> None:
+        policy = self.make()
+        for seed in SEEDS:
+            policy.instances_changed(seed % 4)
+            pending = self._pending(seed)
+            run, now_ns = self._run_and_time(policy, pending)
+            self._cut(policy, pending, run.count, now_ns)
+
+    def _cut(self, policy: BatchPolicy, pending: Pending, count: int, now_ns: int) -> None:
+        requests, sizes = list(pending.requests), list(pending.sizes)
+        policy.cut(pending, count, now_ns)
+        assert (list(pending.requests), list(pending.sizes)) == (requests, sizes), "cut() changed the queue"
+
     def _until_run(self, policy: BatchPolicy, pending: Pending) -> Run:
+        return self._run_and_time(policy, pending)[0]
+
+    def _run_and_time(self, policy: BatchPolicy, pending: Pending) -> tuple[Run, int]:
         now_ns = NOW_NS
         for _ in range(MANY_STEPS):
             decision = policy.plan(pending, now_ns)
@@ -68,7 +95,7 @@ class BatchPolicyContract(PluginContract):
                 assert 1 <= decision.count <= len(pending.sizes), (
                     f"Run({decision.count}) of {len(pending.sizes)} requests"
                 )
-                return decision
+                return decision, now_ns
             assert decision.until_ns > now_ns, f"Wait({decision.until_ns}) at {now_ns}: that time has passed"
             now_ns = decision.until_ns
         raise AssertionError(f"the policy waited {MANY_STEPS} times and never ran: {list(pending.sizes)}")

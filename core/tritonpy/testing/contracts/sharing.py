@@ -28,6 +28,10 @@ class SharingContract(PluginContract):
         assert isinstance(sharing, Sharing)
         return sharing
 
+    def test_the_headers_that_it_reads_are_named_as_requests_name_them(self) -> None:
+        headers = self.make().headers()
+        assert all(name == name.lower() != "" for name in headers), "names of headers are compared in lower case"
+
     def test_a_request_is_let_in_and_ends(self) -> None:
         sharing, request = self.make(), _request()
         sharing.admit(request)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from .calling import HELPERS, answer, execute, finish
 from .peer import Peer, fp32
@@ -52,6 +55,17 @@ def test_an_error_is_inside_the_response(caller: Start) -> None:
     execute(peer)
     peer.answer_call(peer.call(), (), error=[2, "there is no such model"])
     assert finish(peer) == "['there is no such model', 2]"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"), [((10, "ResourceExhausted", 2.5), 4), ((9, "PermissionDenied"), 3), ((8, "Unauthenticated"), 3)]
+)
+def test_an_error_that_triton_has_not_is_one_that_it_has(caller: Start, said: tuple[Any, ...], code: int) -> None:
+    peer = caller("print(self.value(self.ask(1).exec()))")
+    execute(peer)
+    number, *more = said
+    peer.answer_call(peer.call(), (), error=[number, "not now", *more])
+    assert finish(peer) == f"['not now', {code}]"
 
 
 def test_a_model_that_answers_nothing_is_an_error(caller: Start) -> None:

@@ -13,7 +13,7 @@ import pytest
 from core.tests.runners.workers.fake_worker import model_context, neighbours_of, nothing_more
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.engine import Engine
-from tritonpy.errors import Internal, InvalidArgument, Unsupported
+from tritonpy.errors import Internal, InvalidArgument, ResourceExhausted, Unsupported
 from tritonpy.ipc import Frame
 from tritonpy.ipc.channel import Channel, ChannelClosed
 from tritonpy.ipc.questions import Questions
@@ -229,6 +229,20 @@ def test_a_forked_process_reaches_no_engine(behind: ToyEngine) -> None:
     channel.close()
     with ours, pytest.raises(ChannelClosed):
         engine.is_live()
+
+
+def test_when_to_come_again_is_told_to_a_model_that_calls() -> None:
+    class UsedUp(ToyEngine):
+        def infer(self, request: InferRequest) -> None:
+            raise ResourceExhausted("nothing left", retry_after_s=7.5)
+
+    witness = Witness()
+    request = request_of(witness)
+    with UsedUp() as behind, connected(behind) as engine:
+        engine.infer(request)
+        ((answer,),) = witness.wait(request)
+    assert isinstance(answer.error, ResourceExhausted)
+    assert answer.error.retry_after_s == 7.5
 
 
 def test_a_request_that_names_regions_is_refused(behind: ToyEngine) -> None:

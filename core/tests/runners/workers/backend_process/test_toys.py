@@ -7,11 +7,11 @@ import pytest
 from core.tests.toys.continuous import MAX_OPEN, FarCountdown, FarStepper
 from core.tests.toys.decoupled import Repeat
 from core.tests.toys.doubler import Doubler
-from core.tests.toys.isolated import ISOLATED, isolating
+from core.tests.toys.isolated import ISOLATED, Scarce, isolating
 from core.tests.toys.pinned import CONFIG, Accumulate, PinnedScheduler
 from core.tests.toys.rescheduling import CountedTurns, ReschedulesThenFails, TurnScheduler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
-from tritonpy.errors import Internal
+from tritonpy.errors import Internal, ResourceExhausted
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
 from tritonpy.types import SequenceInfo
@@ -50,6 +50,15 @@ def test_what_a_backend_raises_answers_its_batch_with_its_text(model_repository:
         numbers(answers[1])
     assert gauges.failures["BACKEND"] == 1
     witness.check(good, bad, later)
+
+
+def test_when_to_come_again_reaches_the_client(model_repository: ModelRepository) -> None:
+    model_repository.add("scarce", config_of("scarce", more=ISOLATED))
+    witness = Witness()
+    with isolating(model_repository, ToyPlugin({"scarce": Scarce})) as server:
+        ((answer,),) = witness.wait(ask(server.engine, witness, "scarce", [1]))
+    assert isinstance(answer.error, ResourceExhausted)
+    assert (answer.error.message, answer.error.retry_after_s) == ("nothing left", 7.5)
 
 
 def test_a_decoupled_model_answers_from_its_own_thread(model_repository: ModelRepository) -> None:

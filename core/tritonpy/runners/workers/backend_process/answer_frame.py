@@ -9,6 +9,7 @@ from tritonpy.errors import Code
 from tritonpy.ipc import Kind
 from tritonpy.ipc.channel import Channel
 from tritonpy.runners.workers.backend_process.execution import Execution
+from tritonpy.runners.workers.told_error import tell_error
 from tritonpy.types import InferResponse, Tensor
 
 FINAL, EMPTY = 1, 2  # flags of an answer
@@ -42,7 +43,7 @@ class AnswerFrame:
             runs += (number, 1, flags)
             self._running[number] = execution
         if response.error is not None:
-            self._rare("errors")[index] = [int(response.error.code), response.error.message]
+            self._rare("errors")[index] = tell_error(response.error)
         if response.parameters:
             self._rare("parameters")[index] = dict(response.parameters)
         self._rows.append(row)

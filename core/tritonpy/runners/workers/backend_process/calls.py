@@ -11,13 +11,14 @@ from threading import Lock, Thread
 from typing import Any
 
 from tritonpy import errors
-from tritonpy.errors import Internal, TritonError, error_of
+from tritonpy.errors import Internal, TritonError
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
 from tritonpy.ipc.taken import Taken
 from tritonpy.runners.workers.backend_process.answer_frame import EMPTY, FINAL
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.runners.workers.on_host import on_host
+from tritonpy.runners.workers.told_error import told_error
 from tritonpy.types import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 
 log = logging.getLogger("tritonpy.model")
@@ -142,11 +143,13 @@ class _CallOwner:
         self._calls.cancel(self._number)
 
 
-def _error(code: int, message: str, name: str) -> TritonError:
+def _error(code: int, message: str, name: str, *more: float) -> TritonError:
     kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, TritonError):  # some refusals are told apart by their class
+    if (
+        not more and isinstance(kind, type) and issubclass(kind, TritonError)
+    ):  # some refusals are told apart by their class
         return kind(message)
-    return error_of(code, message)
+    return told_error((code, message, *more))
 
 
 def _extras(request: InferRequest) -> dict[str, Any]:

@@ -269,6 +269,10 @@ def _flags(function: str, request: InferenceRequest, flags: Any) -> int:
 
 def _correlation_id(given: Any) -> int | str:
     if isinstance(given, str):
+        try:
+            given.encode()
+        except UnicodeEncodeError:  # half a surrogate pair: no protocol could carry it
+            raise uncastable() from None
         return given
     if not isinstance(given, int):
         raise TritonModelException("Correlation ID must be integer or string")

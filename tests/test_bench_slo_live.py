@@ -1,0 +1,20 @@
+"""The look at the policy "slo" in a server still runs; what it measures here means nothing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from bench.slo_live import DELAYS_US
+from tests.conftest import ROOT
+
+
+def test_a_short_run_prints_a_line_for_each_setting() -> None:
+    command = [sys.executable, "-m", "bench.slo_live", "--clients", "2", "--seconds", "0.2"]
+    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert [line[:20].strip() for line in lines] == [*(f"delay {each} us" for each in DELAYS_US), "slo 60 ms"], (
+        done.stderr
+    )
+    assert all(re.search(r" [1-9]\d*/s   p99 +\d+\.\d ms$", line) for line in lines), done.stdout
