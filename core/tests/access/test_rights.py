@@ -24,6 +24,10 @@ from tritonpy.access.rights import Rights
         (["../x"], "x", False),
         (["open*"], "open/../closed", False),
         (["*"], "a/b", False),
+        (["*"], "models/a::digits", True),
+        (["*::digits"], "models/a::digits", True),
+        (["digits"], "models/a::digits", False),
+        (["*"], "models/a::../digits", False),
         ([], "digits", False),
     ],
 )

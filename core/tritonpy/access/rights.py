@@ -22,6 +22,9 @@ class Rights:
         }
 
     def allow(self, verb: Verb, model: str) -> bool:
-        """Say whether `verb` may be done to `model` (empty: the server). Nobody may do anything to a name with a slash: it would be a path."""
+        """Say whether `verb` may be done to `model` (empty: the server).
+
+        Nobody may do anything to a name with a slash: it would be a path. A namespace may have some (`models/a::digits`), and takes part in the match.
+        """
         matches = self._allowed.get(verb)
-        return matches is not None and "/" not in model and matches(model) is not None
+        return matches is not None and "/" not in model.rpartition("::")[2] and matches(model) is not None

@@ -176,8 +176,8 @@ def test_the_limits_of_numbers():
     assert made(correlation_id=True).correlation_id() == 1
 
 
-@pytest.mark.parametrize("value", [-1, 1 << 64])
-def test_a_correlation_id_beyond_them_is_refused(value):
+@pytest.mark.parametrize("value", [-1, 1 << 64, "\ud800"])
+def test_a_correlation_id_that_no_protocol_can_carry_is_refused(value):
     with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance to C"):
         made(correlation_id=value)
 
