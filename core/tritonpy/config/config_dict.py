@@ -60,4 +60,5 @@ def _float(field: FieldDescriptor, value: float) -> float | int | str:
     if field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT:
         # 32 bits print as 0.3, the same number in 64 as 0.30000001192092896
         value = float(str(np.float32(value)))
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value  # 1, not 1.0
+    whole = value.is_integer() and abs(value) < _EXACT and math.copysign(1, value) == (-1 if value < 0 else 1)
+    return int(value) if whole else value  # 1, not 1.0; no whole number is -0.0

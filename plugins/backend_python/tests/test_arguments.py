@@ -64,4 +64,4 @@ def test_a_worker_is_told_what_json_can_carry() -> None:
 
 def test_instances_are_counted_over_groups_and_devices() -> None:
     groups = "instance_group [{ count: 2 kind: KIND_CPU }, { count: 3 kind: KIND_GPU gpus: [0, 1] }, { count: 9 passive: true kind: KIND_CPU }]"
-    assert instance_count(model(groups).config) == 8
+    assert instance_count(model(groups).config) == 17

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
-from typing import Any
 
 from plugins.backend_python.tests.serving import NO_PORTS, ONE_IN_ONE_OUT, ask, wait_for, workers, write_model
-from tritonpy import Batch, InferRequest, Scheduler, hookimpl
 from tritonpy.testing import running_server
 
 THREE_TURNS = """
@@ -29,39 +26,9 @@ def execute(self, requests):
 """
 
 
-class Turns(Scheduler):
-    """First in, first out, one at a time; who is handed back goes to the end."""
-
-    def __init__(self, context: Any) -> None:
-        super().__init__(context)
-        self._queue: deque[InferRequest] = deque()
-
-    def enqueue(self, request: InferRequest) -> None:
-        self._queue.append(request)
-
-    def ready(self, instance: int, now_ns: int) -> bool:
-        return bool(self._queue)
-
-    def take(self, instance: int, now_ns: int, limit: int = 1) -> Batch | None:
-        return Batch([self._queue.popleft()]) if self._queue else None
-
-    def released(self, request: InferRequest, reschedule: bool) -> None:
-        if reschedule:
-            self._queue.append(request)
-
-    def pending(self) -> list[InferRequest]:
-        return list(self._queue)
-
-
-class Plugin:
-    @hookimpl
-    def tritonpy_schedulers(self) -> dict[str, type[Scheduler]]:
-        return {"sequence": Turns}
-
-
 def test_a_request_that_is_handed_back_runs_again_until_it_is_answered(tmp_path: Path) -> None:
     write_model(tmp_path, "turns", THREE_TURNS, ONE_IN_ONE_OUT + "sequence_batching { iterative_sequence: true }")
-    with running_server({"repositories": [{"url": str(tmp_path)}], "frontends": NO_PORTS}, [Plugin()]) as server:
+    with running_server({"repositories": [{"url": str(tmp_path)}], "frontends": NO_PORTS}) as server:
         assert [ask(server, "turns", [number]).tolist() for number in (5, 6)] == [[[5, 3]], [[6, 3]]]
         (statistics,) = server.engine.statistics("turns")
         assert (statistics.inference_stats.success.count, statistics.execution_count) == (2, 6)

@@ -96,4 +96,4 @@ class CostModel:
         assumed = _ASSUMED * rows * rows / self._weight
         slope = (together + assumed * cost_ns / (2 * rows)) / (spread + assumed)
         self.row_ns = min(max(slope, 0.0), cost_ns / rows)
-        self.fixed_ns = cost_ns - self.row_ns * rows
+        self.fixed_ns = max(cost_ns - self.row_ns * rows, 0.0)  # the difference of two equal floats may be less

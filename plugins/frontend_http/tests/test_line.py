@@ -69,13 +69,12 @@ def test_no_more_is_read_than_the_line_may_hold(server, engine):
         (live,) = server.frontend._server.server_state.connections
         stream.setblocking(False)
         sent = 0
-        while not live.flow.read_paused:
+        while sent <= MAX_AHEAD or not live.flow.read_paused:  # uvicorn pauses for a moment at each that waits
             try:
                 sent += stream.send(METADATA * 100)
             except BlockingIOError:
                 continue
         assert live._ahead <= 2 * MAX_AHEAD
-        assert sent > MAX_AHEAD
         engine.hold = False
         server.loop.call_soon_threadsafe(engine.release)
         wait_until(lambda: not live.flow.read_paused, server)
