@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
-from tritonpy.ipc.patience import CROWDED_NS, LOOK_NS, MOST_WARY, SOON_NS, Patience
+from tritonpy.ipc.patience import LOOK_NS, SOON_NS, Patience
 
 
 class World:
@@ -11,8 +9,7 @@ class World:
     def __init__(self):
         self.now = self.arrival = 0
         self.looks = self.sleeps = 0
-        self.others_ns = 0  # how long others have the processor when it gives way
-        self.patience = Patience(lambda: self.now, self._give_way)
+        self.patience = Patience(lambda: self.now)
 
     def wait(self, gap_ns):
         self.arrival = self.now + gap_ns
@@ -22,9 +19,6 @@ class World:
         self.looks += 1
         self.now += LOOK_NS // 10
         return "found" if self.now >= self.arrival else None
-
-    def _give_way(self):
-        self.now += self.others_ns
 
     def _sleep(self):
         self.sleeps += 1
@@ -63,39 +57,11 @@ def test_after_a_long_wait_it_sleeps_at_once():
     assert world.looks == 0
 
 
-def look_in_vain(world):
-    """A wait that is short and yet too long to look through; returns how many times it looked."""
-    before = world.looks
+def test_a_wait_that_was_nearly_looked_through_keeps_it_looking():
+    world = World()
+    world.wait(10)
     world.wait((LOOK_NS + SOON_NS) // 2)
-    return world.looks - before
-
-
-def test_looks_in_vain_become_rarer_and_rarer():
-    world = World()
-    world.wait(10)
-    looked = [number for number in range(600) if look_in_vain(world)]
-    assert looked[:6] == [0, 2, 6, 14, 30, 62]
-    assert all(later - earlier <= MOST_WARY + 1 for earlier, later in pairwise(looked))
-
-
-def test_a_look_that_finds_something_makes_it_bold_again():
-    world = World()
-    world.wait(10)
-    for _ in range(14):
-        look_in_vain(world)
-    world.wait(LOOK_NS // 2)
-    assert world.sleeps == 15, "it was to look this time"
+    assert world.sleeps == 2
     world.looks = 0
     world.wait(LOOK_NS // 2)
-    world.wait(LOOK_NS // 2)
-    assert (world.looks, world.sleeps) == (10, 15)
-
-
-def test_it_stops_looking_where_others_want_the_processor():
-    world = World()
-    world.wait(10)
-    world.others_ns = CROWDED_NS
-    world.wait(LOOK_NS // 2)
-    assert (world.looks, world.sleeps) == (1, 2)
-    world.wait(LOOK_NS // 2)
-    assert (world.looks, world.sleeps) == (1, 3), "nor is it tried again at once"
+    assert (world.looks, world.sleeps) == (5, 2)
