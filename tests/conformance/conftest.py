@@ -11,7 +11,29 @@ import pytest
 from tests.conformance import repository
 from tests.conformance.compare import TRITON_RESTARTS
 from tests.conformance.interviewer import Interviewer
+from tests.conformance.sampling import Sampling
 from tests.conformance.server import TRITONSERVER, running, triton_command, tritonpy_command
+
+SAMPLING = Sampling.of_environment()
+SAMPLED = pytest.StashKey[str]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the exchanges that the sample does not take."""
+    exchanges = {item.nodeid: item for item in items if "topic" in getattr(item, "fixturenames", ())}
+    left_out = [item for name, item in exchanges.items() if not SAMPLING.takes(name)]
+    if exchanges:
+        config.stash[SAMPLED] = SAMPLING.described(len(exchanges) - len(left_out), exchanges)
+    if left_out:
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which exchanges took part, and how to repeat that."""
+    if SAMPLED in config.stash:
+        terminalreporter.write_line(config.stash[SAMPLED])
 
 
 @pytest.fixture(scope="session")
