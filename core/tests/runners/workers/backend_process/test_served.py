@@ -24,7 +24,8 @@ def test_the_contexts_say_in_the_process_what_they_say_in_the_server(
     caplog.set_level(logging.INFO, "tritonpy")
     said = {}
     for name, more in (("there", ISOLATED), ("here", "")):
-        folder = model_repository.add(name, CONFIG + more, versions={3: {"weights.txt": "some weights"}})
+        alone = CONFIG.replace("count: 2", "count: 1")  # it is told which instance answers
+        folder = model_repository.add(name, alone + more, versions={3: {"weights.txt": "some weights"}})
         witness = Witness()
         settings = {"backends": {"tuned": {"scale-by": 7, "names": ["a", "b"]}}, "backend_defaults": {}}
         with isolating(model_repository, ToyPlugin({"tuned": Tuned}), **settings) as server:
