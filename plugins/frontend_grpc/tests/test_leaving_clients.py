@@ -65,8 +65,8 @@ def test_clients_that_leave_in_the_middle_leave_nothing_behind():
             await eventually(lambda: len(asyncio.all_tasks()) <= IDLE_TASKS)
             before = left_behind()
             await asyncio.to_thread(leave, port, COUNT)
-            # the connections end on grpc's own threads, its calls on the loop: some time after their clients are gone
-            await eventually(lambda: left_behind() == before)
+            # the connections end on grpc's own threads, its calls on the loop: some time after their clients are gone, also those of before
+            await eventually(lambda: all(count <= before[name] for name, count in left_behind().items()))
             await asyncio.wait_for(served(frontend.address()), PATIENCE_S)
 
     run(scenario)
