@@ -114,6 +114,7 @@ from tritonpy.types import (
     datatype_of,
     decode_strings,
     encode_strings,
+    stand_in,
     string_offsets,
 )
 
@@ -288,6 +289,7 @@ __all__ = [
     "refused_model_call",
     "running_server",
     "scatter",
+    "stand_in",
     "string_offsets",
     "trace_changes",
     "trace_texts",

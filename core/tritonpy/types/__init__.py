@@ -9,6 +9,7 @@ from tritonpy.types.request import NO_PARAMETERS, InferRequest, OutputSpec, Owne
 from tritonpy.types.response import InferResponse
 from tritonpy.types.room import Room
 from tritonpy.types.sink import CallbackSink, LoopSink, Sink
+from tritonpy.types.stand_in import stand_in
 from tritonpy.types.stream_sink import StreamSink
 from tritonpy.types.strings import decode_strings, encode_strings, string_offsets
 from tritonpy.types.tensor import CPU, Tensor
@@ -47,5 +48,6 @@ __all__ = [
     "datatype_of",
     "decode_strings",
     "encode_strings",
+    "stand_in",
     "string_offsets",
 ]

@@ -108,7 +108,13 @@ async def test_who_calls_is_the_request_of_an_execution_that_has_one():
         for number, words in enumerate([(1, 0), (2, 0), (2, 3), (0, 0), (0, 3), (3, 0)]):
             worker.call(number, [floats(1)], words, model="identity")
         await eventually(lambda: len(engine.requests) == 6)
-    assert [call.parent for call in engine.requests] == [alone, None, second, None, second, None]
+    parents = [call.parent for call in engine.requests]
+    several = parents.pop(1)
+    assert parents == [alone, second, None, second, None]
+    # Of several requests none in particular calls: one that nobody sent stands for the execution, which waits.
+    assert several is not None
+    assert several not in {first, second}
+    assert several.batch is first.batch is second.batch
 
 
 @pytest.mark.parametrize("said", [{"model": "nobody"}, {"model": "identity", "version": 7}, {"model": "unloaded"}])

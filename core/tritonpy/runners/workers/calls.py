@@ -30,6 +30,7 @@ from tritonpy.types import (
     SequenceInfo,
     StreamSink,
     Tensor,
+    stand_in,
 )
 
 log = logging.getLogger("tritonpy.model")
@@ -84,7 +85,7 @@ class Calls:
         executions: Executions,
         neighbours: Neighbours,
     ) -> None:
-        self._engine = model.engine
+        self._engine, self._model_name = model.engine, model.name
         self._connection = connection
         self._executions = executions
         self._neighbours = neighbours
@@ -104,6 +105,8 @@ class Calls:
             raise ProtocolError(f"a call has {len(rows)} rows of tensors")
         batch, parent = self._executions.caller(execution, request)
         call = self._request(number, said, rows[0], wants[0], parent)
+        if parent is None and batch is not None:
+            call.parent = stand_in(self._model_name, batch)
         self._last = max(self._last, number)
         self._open[number] = call
         self._streams.begin(call)

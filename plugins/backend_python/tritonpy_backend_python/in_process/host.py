@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy import (
     Batch,
-    CallbackSink,
     InferRequest,
     InferResponse,
     InstanceContext,
@@ -17,6 +16,7 @@ from tritonpy import (
     ModelLog,
     TritonError,
     refused_model_call,
+    stand_in,
 )
 from tritonpy_backend_python.in_process.calls import Calls
 from tritonpy_backend_python.in_process.errands import Errands
@@ -179,12 +179,8 @@ class LocalHost(Host):
         batch = self._batch if execution == self._execution else None
         if batch is None or batch.model is None or (parent is not None and parent.batch is batch):
             return parent
-        waiting = InferRequest(batch.model.name, {}, CallbackSink(_unheard), batch=batch)
+        waiting = stand_in(batch.model.name, batch)
         if parent is not None:
             waiting.principal, waiting.headers, waiting.trace = parent.principal, parent.headers, parent.trace
             waiting.deadline_ns = parent.deadline_ns
         return waiting
-
-
-def _unheard(_request: InferRequest, _response: InferResponse) -> None:
-    """Nobody answers it."""
