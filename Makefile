@@ -9,7 +9,7 @@ test:
 	$(PYTHON) tests/run.py
 
 lint:
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && PYTHONPATH=$$(echo plugins/* | tr ' ' ':') $(BIN)/lint-imports
 
 types:
 	$(BIN)/mypy

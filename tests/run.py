@@ -48,16 +48,39 @@ DEFAULT_PACKAGES = (
     "plugins/backend_python",
     "plugins/trace_otel",
 )
+
+
+def _framework(name: str, *packages: str, also: tuple[str, ...] = ()) -> Tier:
+    """Return the tier of packages that bring something large: its environment has that beside the default packages."""
+    return Tier(
+        (*DEFAULT_PACKAGES, *packages),
+        (*(f"{package}/tests" for package in packages), *also),
+        requirements=("tests/requirements.txt", f"tests/requirements-{name}.txt"),
+    )
+
+
 TIERS = {
     "default": Tier(
         DEFAULT_PACKAGES,
         ("protos/tests", "core/tests", *(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
-        ("--ignore=tests/conformance",),
+        ("--ignore=tests/conformance", "--ignore=tests/frameworks"),
     ),
-    "torch": Tier(
-        DEFAULT_PACKAGES,
-        ("plugins/backend_python/tests/worker/api",),
-        requirements=("tests/requirements.txt", "tests/requirements-torch.txt"),
+    "torch": _framework("torch", "plugins/backend_torch", also=("plugins/backend_python/tests/worker/api",)),
+    "tf": _framework("tf", "plugins/backend_tf"),
+    "openvino": _framework("openvino", "plugins/backend_openvino"),
+    "trt": _framework("trt", "plugins/backend_trt"),
+    "transformer": _framework("transformer", "plugins/backend_transformer"),
+    "clouds": _framework("clouds", "plugins/repo_cloud"),
+    "frameworks": Tier(
+        (
+            *DEFAULT_PACKAGES,
+            "plugins/backend_torch",
+            "plugins/backend_tf",
+            "plugins/backend_openvino",
+            "plugins/backend_transformer",
+        ),
+        ("tests/frameworks",),
+        requirements=("tests/requirements.txt", "tests/requirements-frameworks.txt"),
     ),
     "conformance": Tier(DEFAULT_PACKAGES, ("tests/conformance",)),
 }

@@ -13,10 +13,21 @@ def filled(stream: CallStream, answers: int = MAX_ANSWERS) -> CallStream:
     return stream
 
 
-def call_of(model: str, *, runs: bool, answers: int = 0) -> InferRequest:
-    request = InferRequest(model, {}, None, tag=filled(CallStream(), answers))
+def call_of(model: str, *, runs: bool) -> InferRequest:
+    request = InferRequest(model, {}, None, tag=CallStream())
     request.batch = SimpleNamespace() if runs else None
     return request
+
+
+def hold(call: InferRequest) -> None:
+    """Use its window up, and let the producer wait."""
+    filled(call.tag).room.when_ready(lambda: None)
+
+
+def held_call(model: str) -> InferRequest:
+    call = call_of(model, runs=True)
+    hold(call)
+    return call
 
 
 def test_a_window_is_used_up_until_half_of_it_was_taken():
@@ -58,36 +69,45 @@ def test_who_was_left_waits_for_nobody():
 
 def test_a_stream_that_holds_the_instance_its_caller_waits_for_goes_on():
     streams = CallStreams()
-    held, waits = call_of("child", runs=True, answers=MAX_ANSWERS), call_of("child", runs=False)
+    held, waits = held_call("child"), call_of("child", runs=False)
     for call in (held, waits):
         streams.begin(call)
     streams.let_go_on()
-    assert not held.tag.room.ready
+    assert held.tag.room.awaited
     streams.want(waits)
-    assert held.tag.room.ready
-    filled(held.tag)
+    assert not held.tag.room.awaited
+    hold(held)
     streams.let_go_on()
-    assert held.tag.room.ready
+    assert not held.tag.room.awaited
+
+
+def test_one_that_still_waits_though_a_little_was_taken_goes_on_too():
+    streams = CallStreams()
+    held, waits = held_call("child"), call_of("child", runs=False)
+    for call in (held, waits):
+        streams.begin(call)
+    held.tag.took()
+    assert (held.tag.room.ready, held.tag.room.awaited) == (True, True)
+    streams.want(waits)
+    assert not held.tag.room.awaited
 
 
 def test_one_of_another_model_or_one_that_runs_itself_changes_nothing():
     for other in (call_of("other", runs=False), call_of("child", runs=True)):
-        streams, held = CallStreams(), call_of("child", runs=True, answers=MAX_ANSWERS)
+        streams, held = CallStreams(), held_call("child")
         for call in (held, other):
             streams.begin(call)
         streams.want(other)
-        assert not held.tag.room.ready
+        assert held.tag.room.awaited
 
 
 def test_what_is_over_is_waited_for_no_more():
     streams = CallStreams()
-    held, over, answered = (
-        call_of("child", runs=True, answers=MAX_ANSWERS), call_of("child", runs=False), call_of("child", runs=False)
-    )  # fmt: skip
+    held, over, answered = held_call("child"), call_of("child", runs=False), call_of("child", runs=False)
     for call in (held, over, answered):
         streams.begin(call)
     answered.answered = True
     streams.want(answered)
     streams.end(over)
     streams.want(over)
-    assert not held.tag.room.ready
+    assert held.tag.room.awaited

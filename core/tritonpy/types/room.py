@@ -41,6 +41,11 @@ class Room:
         """Whether another answer has room. Nobody is kept from answering into a stream that was abandoned."""
         return (len(self._sizes) < self._max_answers and self._bytes < self._max_bytes) or self._abandoned
 
+    @property
+    def awaited(self) -> bool:
+        """Whether a producer waits: as long as it is not half empty it may be `ready` and awaited at once."""
+        return bool(self._waiting)
+
     def put(self, nbytes: int) -> None:
         """Take note of an answer of that size that goes in."""
         with self._lock:

@@ -1,0 +1,1 @@
+"""Serves models with OpenVINO: the backend `openvino` of tritonpy."""

@@ -1,0 +1,1 @@
+"""Serves TensorFlow and Keras models: the backend `tensorflow` of tritonpy."""

@@ -1,0 +1,1 @@
+"""Serves PyTorch models: the backend `pytorch` of tritonpy."""

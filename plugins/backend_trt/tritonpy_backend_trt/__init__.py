@@ -1,0 +1,1 @@
+"""Serves TensorRT engines: the backend `tensorrt` of tritonpy."""
