@@ -6,7 +6,6 @@ and its look-up, by the size of its inputs. Rows and verdicts are those of `benc
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import sys
@@ -20,7 +19,8 @@ import numpy as np
 from bench import clients, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
-from bench.rows import Case, line, measure, table
+from bench.program import arguments_of, run
+from bench.rows import Case
 from tritonpy import CallbackSink, InferRequest, Tensor
 from tritonpy.model.cache_key import KeyMaker, cacheable_size
 from tritonpy_cache_local.cache import LocalCache
@@ -34,13 +34,7 @@ SIZES = {"64 B": 64, "64 KiB": 1 << 16, "1 MiB": 1 << 20}
 
 def main() -> int:
     """Run the chosen rows and print the tables; 1 when a row fell short."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--triton", type=Path, help="start script of the real Triton")
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    arguments = parser.parse_args()
-    rows = []
+    arguments = arguments_of(__doc__)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         models.write_cached(folder)
@@ -48,12 +42,9 @@ def main() -> int:
         others = {MISSES: dataclasses.replace(ours, name=MISSES)}
         if arguments.triton:
             others["Triton"] = stack.enter_context(processes.triton(arguments.triton, folder, FLAG))
-        for case in cases():
-            if case.other in others and arguments.only in case.name:
-                rows.append(measure(case, ours, others[case.other], arguments.pairs, arguments.seconds))
-                print(line(rows[-1]), flush=True)
-    print("", table(rows), "", *costs(), sep="\n")
-    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+        status = run(arguments, cases(), ours, others)
+    print("", *costs(), sep="\n")
+    return status
 
 
 def cases() -> list[Case]:

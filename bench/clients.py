@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from pathlib import Path
 
 from bench.payloads import Payload
 from bench.processes import Running
+
+PATIENCE_S = 60
+ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,9 @@ def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, counted
         raise RuntimeError(f"{server.name} answered with errors:\n{text}")
     count = int(_find(r"(\d+) requests in", text))
     return Load(
-        float(_find(r"Requests/sec:\s+([\d.]+)", text)), _microseconds(_find(r"50%\s+([\d.]+\w+)", text)), cpu / count
+        float(_find(r"Requests/sec:\s+([\d.]+)", text)),
+        _microseconds(_find(r"50%\s+([\d.]+\w+)", text)),
+        cpu / max(count, 1),
     )
 
 
@@ -112,12 +118,19 @@ def perf_analyzer_with(
 
 
 def _run(command: list[str], server: Running) -> tuple[str, float]:
-    before = server.cpu_seconds()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    cpu_us = (server.cpu_seconds() - before) * 1e6
-    if done.returncode != 0:
-        raise RuntimeError(f"{command[0]} failed on {server.name}:\n{done.stdout}\n{done.stderr}")
-    return done.stdout, cpu_us
+    for _ in range(ATTEMPTS):
+        before = server.cpu_seconds()
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        except (
+            subprocess.TimeoutExpired
+        ):  # perf_analyzer stands still now and then: what it loads answers others meanwhile
+            print(f"{command[0]} stood still on {server.name}: once more", file=sys.stderr, flush=True)
+            continue
+        if done.returncode != 0:
+            raise RuntimeError(f"{command[0]} failed on {server.name}:\n{done.stdout}\n{done.stderr}")
+        return done.stdout, (server.cpu_seconds() - before) * 1e6
+    raise RuntimeError(f"{command[0]} stood still on {server.name}, {ATTEMPTS} times")
 
 
 def _find(pattern: str, text: str) -> str:

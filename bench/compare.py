@@ -7,7 +7,6 @@ both); without them those rows are left out and said so.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -17,32 +16,17 @@ from pathlib import Path
 from bench import clients, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
-from bench.rows import Case, line, measure, table
+from bench.program import arguments_of, run
+from bench.rows import Case
 
 
 def main() -> int:
     """Run the chosen rows and print the table; 1 when a row fell short."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--triton", type=Path, help="start script of the real Triton")
-    parser.add_argument("--perf-analyzer", type=Path, help="the real perf_analyzer")
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    arguments = parser.parse_args()
+    arguments = arguments_of(__doc__)
     cases = [case for case in _cases(arguments.perf_analyzer) if arguments.only in case.name]
-    rows = []
     with contextlib.ExitStack() as stack:
         servers = _servers(stack, cases, arguments.triton)
-        for case in cases:
-            if case.other not in servers:
-                print(f"{case.name}: left out, it needs --triton", flush=True)
-                continue
-            row = measure(case, servers["tritonpy"], servers[case.other], arguments.pairs, arguments.seconds)
-            rows.append(row)
-            print(line(row), flush=True)
-    print()
-    print(table(rows))
-    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+        return run(arguments, cases, servers["tritonpy"], servers)
 
 
 def _cases(perf_analyzer: Path | None) -> list[Case]:

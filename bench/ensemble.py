@@ -5,7 +5,6 @@ Rows and verdicts are those of `bench.compare`.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -15,33 +14,21 @@ from pathlib import Path
 from bench import clients, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
-from bench.rows import Case, line, measure, table
+from bench.program import arguments_of, run
+from bench.rows import Case
 
 GOAL = 1.2  # with 32 in flight; otherwise the two are to be equal
 
 
 def main() -> int:
     """Run the chosen rows and print the table; 1 when a row fell short."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--triton", type=Path, required=True, help="start script of the real Triton")
-    parser.add_argument("--perf-analyzer", type=Path, help="the real perf_analyzer")
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    arguments = parser.parse_args()
-    rows = []
+    arguments = arguments_of(__doc__, needs=["--triton"])
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         models.write_ensembles(folder)
         ours = stack.enter_context(processes.tritonpy(folder))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
-        for case in cases(arguments.perf_analyzer):
-            if arguments.only in case.name:
-                rows.append(measure(case, ours, theirs, arguments.pairs, arguments.seconds))
-                print(line(rows[-1]), flush=True)
-    print()
-    print(table(rows))
-    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+        return run(arguments, cases(arguments.perf_analyzer), ours, {"Triton": theirs})
 
 
 def cases(perf_analyzer: Path | None = None) -> list[Case]:

@@ -27,13 +27,13 @@ class Payload:
 def add_sub(model: str = "add_sub") -> Payload:
     """Two int32[1, 16] inputs, two outputs of the same size."""
     data = np.arange(16, dtype=np.int32).reshape(1, 16)
-    return _payload(model, {"INPUT0": data, "INPUT1": data}, {"OUTPUT0": data + data, "OUTPUT1": data - data})
+    return payload(model, {"INPUT0": data, "INPUT1": data}, {"OUTPUT0": data + data, "OUTPUT1": data - data})
 
 
 def identity(megabytes: int = 16) -> Payload:
     """One FP32 tensor of `megabytes` MiB, returned as it is."""
     data = np.zeros((1, megabytes * 2**18), np.float32)
-    return _payload("identity", {"INPUT0": data}, {"OUTPUT0": data})
+    return payload("identity", {"INPUT0": data}, {"OUTPUT0": data})
 
 
 STRINGS = 10_000
@@ -42,7 +42,7 @@ STRINGS = 10_000
 def strings(count: int = STRINGS) -> Payload:
     """One tensor of `count` words of 1 to 24 letters, returned in capitals."""
     words = [b"abcdefghijklmnopqrstuvwx"[: 1 + number * 7 % 24] for number in range(count)]
-    return _payload("strings", {"INPUT0": _words(words)}, {"OUTPUT0": _words([word.upper() for word in words])})
+    return payload("strings", {"INPUT0": _words(words)}, {"OUTPUT0": _words([word.upper() for word in words])})
 
 
 def _words(words: list[bytes]) -> np.ndarray:
@@ -55,7 +55,8 @@ def _bytes(data: np.ndarray) -> bytes:
     return encode_strings(data.ravel().tolist()).tobytes() if data.dtype == np.object_ else data.tobytes()
 
 
-def _payload(model: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Payload:
+def payload(model: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Payload:
+    """Return the request that asks `model` for all of `outputs`, which are of the size of the right answer."""
     header = json.dumps(
         {
             "inputs": [_tensor(name, data) for name, data in inputs.items()],

@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -63,11 +64,11 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def tritonpy(repository: Path, *flags: str) -> Iterator[Running]:
-    """Run `tritonpy serve` on free ports."""
+def tritonpy(repository: Path, *flags: str, python: str = sys.executable) -> Iterator[Running]:
+    """Run `tritonpy serve` on free ports, with the interpreter of an environment."""
     http, grpc, metrics = free_port(), free_port(), free_port()
     command = [
-        sys.executable, "-m", "tritonpy", "serve", f"--model-repository={repository}",
+        python, "-m", "tritonpy", "serve", f"--model-repository={repository}",
         f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}", *flags,
     ]  # fmt: skip
     with _process(command, lambda: wait_http(http)) as pid:
@@ -130,10 +131,11 @@ def _process(command: Sequence[str], wait: Callable[[], None]) -> Iterator[int]:
             output.seek(0)
             raise TimeoutError(f"{error}; it printed:\n{output.read().decode(errors='replace')[-3000:]}") from None
         finally:
-            _end(process)
+            end(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[Any]) -> None:
+    """End a process and the session that it leads."""
     process.terminate()
     try:
         process.wait(15)

@@ -5,7 +5,6 @@ Rows and verdicts are those of `bench.compare`.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -15,34 +14,20 @@ from pathlib import Path
 from bench import clients, codec, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
-from bench.rows import Case, line, measure, table
+from bench.program import arguments_of, run
+from bench.rows import Case
 
 
 def main() -> int:
     """Run the chosen rows and print the table; 1 when a row fell short."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--triton", type=Path, required=True, help="start script of the real Triton")
-    parser.add_argument("--perf-analyzer", type=Path, help="the real perf_analyzer")
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=3, help="length of one run")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    arguments = parser.parse_args()
-    rows = []
+    arguments = arguments_of(__doc__, needs=["--triton"])
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         models.write_python_backend(folder)
         ours = stack.enter_context(processes.tritonpy(folder))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
-        for case in _cases(arguments.perf_analyzer):
-            if arguments.only in case.name:
-                rows.append(measure(case, ours, theirs, arguments.pairs, arguments.seconds))
-                print(line(rows[-1]), flush=True)
-        if arguments.only in STRINGS_ALONE.name:
-            rows.append(measure(STRINGS_ALONE, ours, codec.RUNNING, arguments.pairs, arguments.seconds))
-            print(line(rows[-1]), flush=True)
-    print()
-    print(table(rows))
-    return 1 if any(row.verdict.word == "short" for row in rows) else 0
+        others = {"Triton": theirs, codec.RUNNING.name: codec.RUNNING}
+        return run(arguments, [*_cases(arguments.perf_analyzer), STRINGS_ALONE], ours, others)
 
 
 def _cases(perf_analyzer: Path | None) -> list[Case]:
@@ -75,9 +60,14 @@ def _strings(server: Running, seconds: int) -> Load:
 STRINGS_ALONE = Case("10,000 strings read, us per request", "codec alone", _strings, 1.5, latency=True)
 
 
+# With a thread per request in flight perf_analyzer stands still on two cores, whatever it loads, as often as not.
+FEW_THREADS = ("--async", "--max-threads=2")
+
+
 def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int) -> Case:
     def load(server: Running, _seconds: int) -> Load:
-        return clients.perf_analyzer(binary, server, payload, in_flight, "http")
+        more = FEW_THREADS if in_flight > 1 else ()
+        return clients.perf_analyzer_with(binary, server, payload.model, in_flight, "http", 3, more)
 
     if in_flight == 1:
         return Case(f"{payload.model}, 1 in flight, perf_analyzer p50", "Triton", load, 1.2, latency=True)

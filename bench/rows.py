@@ -70,6 +70,6 @@ def _cells(row: Row) -> Iterator[str]:
     cpu = [middle([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
     goal = f"{'at most' if case.latency else 'at least'} {case.goal}"
     return [
-        case.name, case.other, *(f"{figure:,.0f} {unit}" for figure in figures), str(row.verdict), goal,
+        case.name, case.other, *(f"{figure:,.{0 if figure >= 100 else 1}f} {unit}" for figure in figures), str(row.verdict), goal,
         f"{cpu[0]:.0f} / {cpu[1]:.0f}",
     ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Installs what the tests need and runs them: `python3 tests/run.py`. Needs Python 3.11 and its venv module, nothing else.
 
-Each tier has an environment of its own under .test-venv/; a second run reuses it. Arguments after `--` go to pytest:
+Each tier that needs more than the default one has an environment of its own under .test-venv/, on top of that; a second run reuses it. Arguments after `--` go to pytest:
 `python3 tests/run.py default -- -k batching`.
 """
 
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import venv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +22,15 @@ ENVIRONMENTS = ROOT / ".test-venv"
 
 @dataclass(frozen=True)
 class Tier:
-    """Packages that are installed in editable form, requirement files, and what pytest runs and with which options."""
+    """What pytest runs and with which options; what its environment has beside that of the default tier.
 
-    packages: tuple[str, ...]
+    `packages` are installed in editable form, `requirements` name files.
+    """
+
     paths: tuple[str, ...]
     options: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ("tests/requirements.txt",)
+    packages: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
 
 
 DEFAULT_PACKAGES = (
@@ -47,42 +51,38 @@ DEFAULT_PACKAGES = (
     "plugins/backend_onnx",
     "plugins/backend_python",
     "plugins/trace_otel",
+    "plugins/agent_checksum",
+    "plugins/agent_sealed",
 )
 
 
-def _framework(name: str, *packages: str, also: tuple[str, ...] = ()) -> Tier:
-    """Return the tier of packages that bring something large: its environment has that beside the default packages."""
-    return Tier(
-        (*DEFAULT_PACKAGES, *packages),
-        (*(f"{package}/tests" for package in packages), *also),
-        requirements=("tests/requirements.txt", f"tests/requirements-{name}.txt"),
-    )
+def _framework(name: str, package: str, *more: str) -> Tier:
+    """Return the tier of a package that brings something large, and of the paths `more`."""
+    return Tier((f"{package}/tests", *more), packages=(package,), requirements=(f"tests/requirements-{name}.txt",))
 
 
 TIERS = {
     "default": Tier(
-        DEFAULT_PACKAGES,
         ("protos/tests", "core/tests", *(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
         ("--ignore=tests/conformance", "--ignore=tests/frameworks"),
     ),
-    "torch": _framework("torch", "plugins/backend_torch", also=("plugins/backend_python/tests/worker/api",)),
+    "torch": _framework("torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"),
     "tf": _framework("tf", "plugins/backend_tf"),
     "openvino": _framework("openvino", "plugins/backend_openvino"),
     "trt": _framework("trt", "plugins/backend_trt"),
     "transformer": _framework("transformer", "plugins/backend_transformer"),
     "clouds": _framework("clouds", "plugins/repo_cloud"),
     "frameworks": Tier(
-        (
-            *DEFAULT_PACKAGES,
+        ("tests/frameworks",),
+        packages=(
             "plugins/backend_torch",
             "plugins/backend_tf",
             "plugins/backend_openvino",
             "plugins/backend_transformer",
         ),
-        ("tests/frameworks",),
-        requirements=("tests/requirements.txt", "tests/requirements-frameworks.txt"),
+        requirements=("tests/requirements-frameworks.txt",),
     ),
-    "conformance": Tier(DEFAULT_PACKAGES, ("tests/conformance",)),
+    "conformance": Tier(("tests/conformance",)),
 }
 
 
@@ -117,19 +117,34 @@ def _run(name: str, tier: Tier, pytest_arguments: list[str]) -> tuple[int, float
 
 
 def _environment(name: str, tier: Tier) -> str:
-    folder = ENVIRONMENTS / name
-    if not (folder / "bin" / "python").exists():
+    """Return the interpreter of the tier's environment, which is that of the default tier unless something is to be added."""
+    default = ENVIRONMENTS / "default"
+    python = _installed(default, DEFAULT_PACKAGES, ("tests/requirements.txt",))
+    if not tier.packages and not tier.requirements:
+        return python
+    return _installed(ENVIRONMENTS / name, tier.packages, tier.requirements, over=default)
+
+
+def _installed(folder: Path, packages: Sequence[str], requirements: Sequence[str], over: Path | None = None) -> str:
+    """Return the interpreter of an environment with those packages; it has those of `over` too, unless its own are of another version."""
+    python = folder / "bin" / "python"
+    if not python.exists():
         venv.create(folder, with_pip=True)
-    python = str(folder / "bin" / "python")
-    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    if over is not None:
+        _site(folder).joinpath("over.pth").write_text(f"import site; site.addsitedir({str(_site(over))!r})\n")
+    install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    for requirement in requirements:
+        install += ["-r", requirement]
+    for package in packages:
+        install += ["-e", f"./{package}"]
     # Editable installs of siblings that name each other by folder are a conflict for pip: plain names are not.
     environment = {**os.environ, "TRITONPY_PLAIN_DEPENDENCIES": "1"}
-    for requirement in tier.requirements:
-        install += ["-r", requirement]
-    for package in tier.packages:
-        install += ["-e", f"./{package}"]
     subprocess.run(install, cwd=ROOT, env=environment, check=True)
-    return python
+    return str(python)
+
+
+def _site(folder: Path) -> Path:
+    return next(folder.glob("lib/python*/site-packages"))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import queue
+import re
+import urllib.request
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -122,3 +124,12 @@ def value_input(protocol: Any, value: int) -> Any:
     given = protocol.InferInput("IN", [1, 1], "INT64")
     given.set_data_from_numpy(np.array([[value]], np.int64))
     return given
+
+
+def waiting(served: Any, model: str) -> int:
+    """Return how many requests of the model wait for an instance."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as answer:
+        found = re.search(
+            rf'nv_inference_pending_request_count{{model="{model}",version="1"}} (\d+)', answer.read().decode()
+        )
+    return int(found[1]) if found else 0

@@ -20,7 +20,7 @@ import tritonclient.grpc
 
 from tests.cancelling import Stage, add_model, stage
 from tests.conftest import TIMEOUT_S, Models, Serve, Served
-from tests.sequence_clients import value_input
+from tests.sequence_clients import value_input, waiting
 from tests.sequence_models import FACTOR, PYTHON, STRATEGIES, onnx_config, onnx_model, python_config
 
 IDLE_US = 300_000
@@ -47,6 +47,8 @@ def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     for number, strategy in enumerate(ONE_SEAT):
         config = onnx_config(strategy, idle_us=IDLE_US).replace("max_batch_size: 4", "max_batch_size: 1")
         models.repository.add(f"one_seat_{number}", config, {1: {"model.onnx": onnx_model()}})
+        patient = onnx_config(strategy, idle_us=3_600_000_000).replace("max_batch_size: 4", "max_batch_size: 1")
+        models.repository.add(f"patient_{number}", patient, {1: {"model.onnx": onnx_model()}})
     for strategy in STRATEGIES:
         models.repository.add(f"mortal_{strategy}", python_config(strategy), {1: {"model.py": PYTHON}})
         config = onnx_config(strategy, more=ISOLATED)
@@ -154,6 +156,19 @@ def test_every_request_of_a_model_that_unloads_is_answered_once(running: Served,
     texts = {error.message() for _, error in found if error is not None}
     assert all("Request for unknown model" in text or MISSING_START in text for text in texts), texts
     assert answers.empty()
+
+
+@pytest.mark.parametrize("number", range(len(ONE_SEAT)))
+def test_what_waits_for_a_seat_when_its_model_unloads_does_not_wait_for_those_that_can_no_longer_end(
+    running: Served, number: int
+) -> None:
+    model = f"patient_{number}"
+    with ThreadPoolExecutor(5) as pool:
+        assert infer(running, model, 1, 1, start=True) == 1
+        others = [pool.submit(infer, running, model, each, each, start=True) for each in range(2, 7)]
+        running.wait(lambda: waiting(running, model) == 5, "all others wait")
+        assert running.ask(f"/v2/repository/models/{model}/unload", "{}").status == 200
+        assert [each.result(TIMEOUT_S) for each in others] == [2, 3, 4, 5, 6]
 
 
 def fold_of_ones(count: int) -> list[int]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import queue
-import re
 import signal
 import threading
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 from tritonclient.utils import InferenceServerException
+
+from tests.sequence_clients import waiting
 
 MODEL = """
 import os, time
@@ -270,12 +270,3 @@ def test_an_unloaded_model_serves_what_it_has_and_takes_no_more(own: Any, tmp_pa
     assert stream.answers(2) == [("1: -1", [-1, 0, 0]), ("1: 5", [4, 0, 0])]
     own.until_logged(f"successfully unloaded '{model}'")
     stream.close()
-
-
-def waiting(served: Any, model: str) -> int:
-    """Return how many requests of the model wait for an instance."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as answer:
-        found = re.search(
-            rf'nv_inference_pending_request_count{{model="{model}",version="1"}} (\d+)', answer.read().decode()
-        )
-    return int(found[1]) if found else 0

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from core.tests.fake_nvml import GIB, FakeNvml, gpu
 from tritonpy import devices
 
 
@@ -28,3 +30,78 @@ def test_gpus_are_counted_as_frameworks_do(
     if chosen is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
     assert devices.visible_gpus() == visible
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "visible_gpus", lambda: [0, 1])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("TRITON_SERVER_CPU_ONLY", raising=False)
+
+
+def nvml(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+
+
+@pytest.mark.parametrize(
+    ("minimum", "found"), [(0, [0, 1]), (6.0, [0, 1]), (7.5, [0, 1]), (7.6, [0]), (9.0, [0]), (10.0, []), (12.1, [])]
+)
+@pytest.mark.usefixtures("two_gpus")
+def test_older_gpus_than_the_oldest_one_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, minimum: float, found: list[int]
+) -> None:
+    nvml(monkeypatch, FakeNvml(gpu(), gpu("GPU-2", capability=(7, 5))))
+    assert devices.supported_gpus(minimum) == found
+
+
+@pytest.mark.parametrize("library", [None, FakeNvml(), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})])
+@pytest.mark.usefixtures("two_gpus")
+def test_a_gpu_that_nobody_tells_the_capability_of_is_used(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+    nvml(monkeypatch, library)
+    assert devices.supported_gpus(9.0) == [0, 1]
+
+
+def test_without_gpus_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "visible_gpus", list)
+    monkeypatch.setattr(devices, "open_nvml", None)
+    assert devices.supported_gpus(9.0) == []
+
+
+def test_how_full_a_gpu_is(monkeypatch: pytest.MonkeyPatch, two_gpus: None) -> None:
+    library = FakeNvml(gpu(used=1, total=4))
+    nvml(monkeypatch, library)
+    assert devices.gpu_memory(0) == (GIB, 4 * GIB)
+    assert library.open == 0
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_what_a_process_has_on_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = FakeNvml(gpu(processes=[(7, 100), (8, 1)]), gpu("GPU-2", processes=[(7, 30)]))
+    nvml(monkeypatch, library)
+    assert [devices.gpu_memory_of(pid) for pid in (7, 8, 9)] == [{0: 100, 1: 30}, {0: 1}, {}]
+    assert library.open == 0
+
+
+@pytest.mark.parametrize("library", [None, FakeNvml(driver=False), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})])
+@pytest.mark.usefixtures("two_gpus")
+def test_what_nobody_tells_of_a_process_is_not_known(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+    nvml(monkeypatch, library)
+    assert devices.gpu_memory_of(7) == {}
+
+
+@pytest.mark.parametrize(
+    ("library", "why"),
+    [
+        (None, r"pip install tritonpy\[gpu\]"),
+        (FakeNvml(driver=False), "there is no GPU"),
+        (FakeNvml({}), "Not Supported"),
+        (FakeNvml({"uuid": "GPU-1"}), "Not Supported"),
+    ],
+)
+@pytest.mark.usefixtures("two_gpus")
+def test_where_nobody_tells_how_full_it_is_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, library: object, why: str
+) -> None:
+    nvml(monkeypatch, library)
+    with pytest.raises(devices.NobodyTells, match=why):
+        devices.gpu_memory(0)

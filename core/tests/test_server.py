@@ -376,6 +376,11 @@ class TestBuild:
         with pytest.raises(PluginError, match="model repository 's3'"):
             make(repositories=[{"url": "s3://bucket/models"}])
 
+    @pytest.mark.parametrize(("mode", "told"), [("off", True), ("execution_count", False)])
+    def test_resources_that_nobody_looks_at_are_told_of(self, make, caplog, mode, told):
+        make(Everything(), rate_limit={"mode": mode, "resources": {"R": 1}})
+        assert ("rate_limit.resources has no effect" in caplog.text) is told
+
     def test_nothing_runs_yet(self, make, model_repository, book):
         write(model_repository, "m")
         make(Everything(), frontends=SILENT | {"port": {}})

@@ -32,7 +32,7 @@ from tritonpy.api.observer import Event, Observer
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
-from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
+from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.sharing import Line, RequestLine, Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
@@ -54,6 +54,8 @@ from tritonpy.custom_metrics import (
     MetricSnapshot,
     ModelMetrics,
 )
+from tritonpy.device_memory import DeviceBlock, ModelMemory
+from tritonpy.devices import NobodyTells, gpu_memory
 from tritonpy.errors import (
     AlreadyExists,
     Cancelled,
@@ -80,6 +82,7 @@ from tritonpy.hookspecs import hookimpl
 from tritonpy.incidents import incident
 from tritonpy.listening.tls_options import TlsOptions
 from tritonpy.logs import LogChanges, LogSettings
+from tritonpy.nvml import Nvml, NvmlError, open_nvml
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.model_log import ModelLog
@@ -170,6 +173,7 @@ __all__ = [
     "CustomMetrics",
     "DataType",
     "DecoupledRefused",
+    "DeviceBlock",
     "Duration",
     "Engine",
     "Event",
@@ -197,17 +201,22 @@ __all__ = [
     "MetricFamily",
     "MetricKind",
     "MetricSnapshot",
+    "ModelChanged",
     "ModelContext",
     "ModelGauges",
     "ModelIndex",
     "ModelListing",
     "ModelLog",
+    "ModelMemory",
     "ModelMetadata",
     "ModelMetrics",
     "ModelStatistics",
     "NoOptions",
     "NoRateLimiter",
+    "NobodyTells",
     "NotFound",
+    "Nvml",
+    "NvmlError",
     "Observer",
     "Options",
     "OutputSpec",
@@ -279,12 +288,14 @@ __all__ = [
     "encode_strings",
     "error_of",
     "gather",
+    "gpu_memory",
     "hookimpl",
     "incident",
     "joined_headers",
     "keep_headers",
     "needed_steps",
     "now_ns",
+    "open_nvml",
     "parse_byte_size",
     "refused_model_call",
     "running_server",

@@ -1,9 +1,18 @@
-"""Which GPUs this process can use."""
+"""Which GPUs this process can use, and how full they are."""
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
+
+from tritonpy.nvml import Nvml, NvmlError, open_nvml
+
+log = logging.getLogger("tritonpy.devices")
+
+
+class NobodyTells(Exception):
+    """Nobody tells how full a GPU is; the text says why."""
 
 
 def visible_gpus() -> list[int]:
@@ -17,3 +26,60 @@ def visible_gpus() -> list[int]:
         named = [device for device in chosen.split(",") if device.strip() and not device.strip().startswith("-")]
         count = min(count, len(named))
     return list(range(count))
+
+
+def supported_gpus(minimum: float) -> list[int]:
+    """Return the visible GPUs of at least that CUDA compute capability; one that nobody tells it of is taken."""
+    gpus = visible_gpus()
+    if not gpus or not minimum:
+        return gpus
+    try:
+        nvml = open_nvml(os.environ)
+    except (ImportError, NvmlError) as error:
+        log.info("the compute capability of the GPUs is not known: %s", error)
+        nvml = None
+    if nvml is None:
+        return gpus
+    with nvml:
+        return [gpu for gpu in gpus if _is_new_enough(nvml, gpu, minimum)]
+
+
+def gpu_memory(gpu: int) -> tuple[int, int]:
+    """Return used and total bytes of a GPU, whoever uses them. Raises NobodyTells."""
+    try:
+        nvml = open_nvml(os.environ)
+    except ImportError as error:
+        raise NobodyTells(f"nvidia-ml-py is not there (pip install tritonpy[gpu]): {error}") from error
+    except NvmlError as error:
+        raise NobodyTells(str(error)) from error
+    if nvml is None:
+        raise NobodyTells("there is no GPU")
+    with nvml:
+        try:
+            return nvml.memory(gpu)
+        except NvmlError as error:
+            raise NobodyTells(str(error)) from error
+
+
+def gpu_memory_of(pid: int) -> dict[int, int]:
+    """Return how many bytes a process has on each GPU that it has any on, as far as somebody tells."""
+    gpus = visible_gpus()
+    try:
+        nvml = open_nvml(os.environ) if gpus else None
+        if nvml is None:
+            return {}
+        with nvml:
+            found = {gpu: nvml.memory_of(pid, gpu) for gpu in gpus}
+    except (ImportError, NvmlError) as error:
+        log.debug("the GPU memory of process %d is not known: %s", pid, error)
+        return {}
+    return {gpu: size for gpu, size in found.items() if size}
+
+
+def _is_new_enough(nvml: Nvml, gpu: int, minimum: float) -> bool:
+    try:
+        major, minor = nvml.compute_capability(gpu)
+    except NvmlError as error:
+        log.info("the compute capability of GPU %d is not known: %s", gpu, error)
+        return True
+    return major + minor / 10 > minimum - 0.01  # as exact as the fractions of two floats

@@ -33,6 +33,12 @@ def prepare_interpreter() -> None:
             mallopt(parameter, size)
 
 
+def return_free_memory() -> None:
+    """Give the kernel what was freed: the memory of a model is not that of requests, which comes and goes all the time."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def settle_interpreter() -> None:
     """Take what start-up made out of the garbage collector's sight: it lives as long as the server."""
     gc.collect()

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
 from tritonpy.api.engine import ServerMetadata
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import RepoAgent
-from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.api.sharing import Sharing
 from tritonpy.api.version import SERVER_VERSION
 from tritonpy.config.server import ServerConfig, decode_options
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.devices import visible_gpus
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.errors import StartupError, TritonError
@@ -30,11 +25,14 @@ from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.python_based import BackendFolders
-from tritonpy.repository.loader import ModelLoader, Surroundings
+from tritonpy.repository.gpus import Gpus
+from tritonpy.repository.loader import ModelLoader
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
 from tritonpy.repository.namespaces import NamespacedTable
+from tritonpy.repository.opening import open_repositories
 from tritonpy.repository.polling import Polling
 from tritonpy.repository.report import table_of
+from tritonpy.repository.surroundings import Surroundings
 from tritonpy.repository.table import ModelTable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.host_policies import HostPolicies
@@ -72,6 +70,7 @@ class Server:
         rings: Rings,
         gatekeeper: Gatekeeper | None = None,
         cache: ResponseCache | None = None,
+        gpus: Gpus | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -84,6 +83,7 @@ class Server:
         self._rings = rings
         self._gatekeeper = gatekeeper
         self._cache = cache
+        self._gpus = gpus or Gpus()
         self._polling = Polling(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
@@ -115,6 +115,7 @@ class Server:
         for frontend in self._started:
             await frontend.serving()
         if self.config.control.mode == "poll":
+            await asyncio.to_thread(self._repository.watch, self._polling.wake)
             self._polling.start()
         _tell(self.plugins.hook.tritonpy_server_started, engine=self.engine)
 
@@ -133,6 +134,7 @@ class Server:
         """
         _tell(self.plugins.hook.tritonpy_server_stopping, engine=self.engine)
         self.engine.state = ServerState.EXITING
+        self._polling.finish()
         self._repository.stop_loading()
         timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
         loop = asyncio.get_running_loop()
@@ -153,8 +155,9 @@ class Server:
         await asyncio.to_thread(self._polling.stop)
         await asyncio.gather(*(self._stop(frontend) for frontend in self._started))
         await asyncio.to_thread(self._repository.stop, 0)
+        self._gpus.pools.close()
         await asyncio.to_thread(self._timer.stop)
-        self._repository.close()
+        await asyncio.to_thread(self._repository.close)
         await asyncio.to_thread(self.engine.close)
         if self._cache is not None:
             await asyncio.to_thread(self._cache.close)
@@ -212,6 +215,8 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     sharing = _sharing(config, plugins, metrics)
     if sharing is not None:
         engine.share(sharing)
+    gpus = Gpus.of_machine(config.devices)
+    metrics.add_source(gpus.pools.metrics)
     surroundings = Surroundings(
         plugins=plugins,
         backends=backends,
@@ -222,8 +227,9 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         neighbours=Neighbours(table.config, graph),
         metrics=metrics,
         observers=observers,
-        agents=lambda name: _agent(config, plugins, name),
-        gpus=visible_gpus(),
+        agents=_agents(config, plugins),
+        required_agents=config.required_repo_agents,
+        gpus=gpus,
         auto_complete=not config.disable_auto_complete,
         config_name=config.model_config_name,
         latencies=config.latencies,
@@ -232,7 +238,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         host_policies=HostPolicies(config.host_policies),
     )
     repository = RepositoryManager(
-        _repositories(config, plugins),
+        open_repositories(config, plugins),
         table,
         ModelLoader(surroundings),
         _events(plugins),
@@ -244,7 +250,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     gatekeeper = _gatekeeper(config, plugins, metrics)
     kept_headers = frozenset[str]() if sharing is None else sharing.headers()
     frontends = _frontends(config, plugins, gatekeeper, tracing, kept_headers, metrics)
-    return Server(config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache)
+    return Server(config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache, gpus)
 
 
 def _events(plugins: PluginManager) -> ModelEvents:
@@ -318,23 +324,19 @@ def _sharing(config: ServerConfig, plugins: PluginManager, metrics: CustomMetric
 
 def _limiter(config: ServerConfig) -> RateLimiter:
     if config.rate_limit.mode == "off":
+        if config.rate_limit.resources:
+            log.warning("rate_limit.resources has no effect: rate_limit.mode is off")
         return NoRateLimiter()
     from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 
     return ExecutionCountLimiter(config.rate_limit.resources)
 
 
-def _repositories(config: ServerConfig, plugins: PluginManager) -> list[Repository]:
-    cache = Path(tempfile.gettempdir()) / "tritonpy"
-    repositories: list[Repository] = []
-    for settings in config.repositories:
-        scheme = urlparse(settings.url).scheme if "://" in settings.url else "file"
-        kind = plugins.get("tritonpy_repositories", scheme, "model repository").load()
-        options = decode_options(
-            kind.Options, config.repository_options.get(scheme, {}), f"repository_options.{scheme}"
-        )
-        repositories.append(kind(options, RepositoryContext(settings.url, cache)))
-    return repositories
+def _agents(config: ServerConfig, plugins: PluginManager) -> Callable[[str], RepoAgent]:
+    """Return what makes agents by name; raise for a required one that cannot be made: without it no model would load."""
+    for name in config.required_repo_agents:
+        _agent(config, plugins, name)
+    return lambda name: _agent(config, plugins, name)
 
 
 def _agent(config: ServerConfig, plugins: PluginManager, name: str) -> RepoAgent:

@@ -27,6 +27,8 @@ def test_an_instance_outside_a_server_has_nothing_more_to_take() -> None:
     assert InstanceContext("m_0_0", "CPU", 0, 0).take_more(4) is None
 
 
-@pytest.mark.parametrize("method", ["auto_complete", "load", "unload", "close", "is_ready"])
+@pytest.mark.parametrize(
+    "method", ["auto_complete", "load", "unload", "close", "is_ready", "memory_usage", "shared_memory_usage"]
+)
 def test_everything_but_infer_has_a_default_and_a_docstring(method: str) -> None:
     assert "optional" in (getattr(Backend, method).__doc__ or "")

@@ -116,6 +116,26 @@ def test_shape_tensors_are_not_copied() -> None:
     assert next(tensor for tensor in tensors if tensor.name == "SIZE") is one.inputs["SIZE"]
 
 
+def test_the_values_of_a_shape_tensor_are_answered_once_for_each_row_of_a_request() -> None:
+    requests = [
+        request_of(ROWS=np.zeros((rows, 2)), RAGGED=np.zeros((rows, 1, 1)), SIZE=np.array([4])) for rows in (1, 2)
+    ]
+    answers = [answer["SIZE"] for answer in answered(requests)]
+    assert answers == [((1, 1), [[8]]), ((2, 1), [[8], [8]])]
+
+
+def test_the_values_of_a_shape_tensor_are_answered_as_they_are_where_nothing_is_batched() -> None:
+    model = context(
+        'input { name: "SIZE" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true } '
+        'output { name: "SIZE" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }'
+    )
+    batch = Batch(
+        [InferRequest("m", {"SIZE": Tensor.from_numpy("SIZE", np.array([3, 4], np.int32))}, SINK)], model=model
+    )
+    (response,) = scatter(batch, double(gather(batch)))
+    assert plain(response) == {"SIZE": ((2,), [6, 8])}
+
+
 def test_a_ragged_input_of_a_model_that_does_not_batch_is_flat_too() -> None:
     model = context(
         'input { name: "IN" data_type: TYPE_INT32 dims: [ -1, 2 ] allow_ragged_batch: true } '

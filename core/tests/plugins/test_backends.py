@@ -88,11 +88,20 @@ def test_files_are_those_of_every_backend_or_of_one():
     assert backends().files("nobody") == []
 
 
+def test_a_backend_that_cannot_be_imported_is_no_business_of_other_models(caplog):
+    found = backends(broken="no_such_module:Backend")
+    assert [files.name for files in found.files()] == ["plain", "tuned"]
+    assert "plugin 'broken'" in caplog.text
+    assert "no_such_module" in caplog.text
+    with pytest.raises(PluginError, match="no_such_module"):
+        found.files("broken")
+
+
 def test_only_what_is_asked_for_is_imported():
     found = backends(heavy="no_such_module:Heavy")
     assert [files.name for files in found.files("plain")] == ["plain"]
     with pytest.raises(PluginError, match="no_such_module"):
-        found.files()
+        found.files("heavy")
 
 
 @pytest.fixture

@@ -77,10 +77,16 @@ class TestRefusal:
         text = "ensemble 'e' depends on 'a' which is not valid. Model 'a' failed with error: lacks b"
         assert refused(ensemble(("a", -1)), a=Member(invalid="lacks b")) == text
 
-    @pytest.mark.parametrize("version", [2, 0])
-    def test_a_version_that_does_not_serve(self, version):
-        text = f"ensemble 'e' depends on 'a' whose required version {version} is not loaded."
-        assert refused(ensemble(("a", -1), ("a", version)), a=Member([1, 3])) == text
+    def test_a_version_that_does_not_serve(self):
+        text = "ensemble 'e' depends on 'a' whose required version 2 is not loaded."
+        assert refused(ensemble(("a", -1), ("a", 2)), a=Member([1, 3])) == text
+
+    def test_a_step_without_a_version_asks_for_none_that_there_is_and_is_told_what_to_write(self):
+        text = "ensemble 'e' depends on 'a' whose required version 0 is not loaded."
+        assert (
+            refused(ensemble(("a", 0)), a=Member([1]))
+            == f"{text} (its step gives no model_version: -1 is the newest one)"
+        )
 
 
 class TestCircle:

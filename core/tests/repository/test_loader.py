@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from tritonpy.api.backend import ModelContext
-from tritonpy.custom_metrics import MetricKind
+from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
 from tritonpy.errors import TritonError
 
 from ..toys.doubler import Doubler
@@ -278,7 +278,9 @@ class Counting(Doubler):
 
 def made(server):
     return {
-        family.name: [(each.labels, each.value) for each in family.metrics] for family in server.engine.custom_metrics()
+        family.name: [(each.labels, each.value) for each in family.metrics]
+        for family in server.engine.custom_metrics()
+        if family.name not in SERVER_METRICS
     }
 
 

@@ -192,6 +192,14 @@ class TestOverride:
             error = error_of(server.engine.load_model, "m", None, {"file:1/model.txt": b""})
         assert error.message == "Load parameter 'config' must be specified for model file override"
 
+    @pytest.mark.parametrize("key", ["file:\0", "file:1/a\0b"])
+    def test_a_name_that_no_file_can_have_is_refused(self, serve, folder, key):
+        with serve() as server:
+            error = error_of(server.engine.load_model, "m", "{}", {key: b""})
+        assert type(error) is InvalidArgument
+        assert error.message.startswith("Invalid file parameter 'file:")
+        assert list(folder.iterdir()) == []
+
     @pytest.mark.parametrize(
         "files",
         [{"file:../1/x": b""}, {"file:1/model.txt": b"cannot be loaded"}, {"file:1/x\0": b""}, {"file:x/model": b""}],

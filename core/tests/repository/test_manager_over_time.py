@@ -7,6 +7,7 @@ import pytest
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.errors import StartupError, Unavailable
+from tritonpy.repository.local import LocalRepository
 from tritonpy.testing import ModelRepository
 
 from ..toys.doubler import Gate, gated
@@ -67,6 +68,22 @@ class TestPoll:
                 server._repository.poll()
             assert number(server, "m") == 1
             write(model_repository, "m", 2, config="")
+            server._repository.poll()
+            assert number(server, "m") == 2
+
+    def test_files_that_could_not_be_had_are_asked_for_by_the_next_poll(
+        self, polled, model_repository, number, monkeypatch
+    ):
+        def away(*_):
+            raise Unavailable("out of reach")
+
+        write(model_repository, "m", 1)
+        with polled() as server:
+            write(model_repository, "m", 2)
+            with monkeypatch.context() as patch:
+                patch.setattr(LocalRepository, "localize", away)
+                server._repository.poll()
+                assert number(server, "m") == 1
             server._repository.poll()
             assert number(server, "m") == 2
 

@@ -46,5 +46,32 @@ def test_an_unexpected_exception_is_logged_and_polling_goes_on(caplog):
     assert "oops" in caplog.text
 
 
+def test_it_polls_at_once_when_it_is_woken():
+    polls = threading.Semaphore(0)
+    polling = Polling(polls.release, 3600)
+    polling.start()
+    for _ in range(3):
+        polling.wake()
+        assert polls.acquire(timeout=10)
+    polling.stop()
+
+
+def test_a_poll_that_is_interrupted_at_the_end_is_no_error(caplog):
+    running, interrupted = threading.Event(), threading.Event()
+
+    def poll():
+        running.set()
+        interrupted.wait(10)
+        raise Unavailable("Server exiting")
+
+    polling = Polling(poll, 0.001)
+    polling.start()
+    assert running.wait(10)
+    polling.finish()
+    interrupted.set()
+    polling.stop()
+    assert caplog.records == []
+
+
 def test_stopping_what_never_began_does_nothing():
     Polling(Script(), 1).stop()

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
+from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
 from tritonpy.errors import Unavailable
-from tritonpy.repository.sources import Sources
+from tritonpy.repository.sources import Found, Sources
 
 
 class Shelf(Repository):
@@ -70,3 +72,64 @@ def test_names_are_counted_in_their_namespaces():
 def test_a_repository_that_cannot_be_read_is_an_error(call):
     with pytest.raises(Unavailable, match="burnt down"):
         call(sources("a", "burnt"))
+
+
+class Moving(Shelf):
+    """A model that changes while it is handed out, as often as `changes` says; each look finds it newer."""
+
+    def __init__(self, changes, there=True):
+        super().__init__(None, RepositoryContext("m", None))
+        self.changes = changes
+        self.there = there
+        self.looks = 0
+
+    def find(self, name):
+        self.looks += 1
+        return ModelListing(name, f"look {self.looks}", {}) if self.there else None
+
+    def localize(self, listing):
+        if self.changes:
+            self.changes -= 1
+            raise ModelChanged(f"{listing.fingerprint} is old")
+        return Path(listing.fingerprint)
+
+
+def localized(repository):
+    return Found(repository, ModelListing("m", "scanned", {}), "space").localize()
+
+
+def test_a_model_is_localized_as_it_was_listed():
+    found, path = localized(Moving(0))
+    assert (found.listing.fingerprint, path, found.namespace) == ("scanned", Path("scanned"), "space")
+
+
+def test_one_that_changes_meanwhile_is_looked_up_again():
+    found, path = localized(Moving(2))
+    assert (found.listing.fingerprint, path) == ("look 2", Path("look 2"))
+
+
+def test_one_that_never_rests_is_given_up():
+    with pytest.raises(ModelChanged, match="look 2 is old"):
+        localized(Moving(1000))
+
+
+def test_one_that_is_gone_meanwhile_is_an_error():
+    with pytest.raises(ModelChanged, match="scanned is old"):
+        localized(Moving(1, there=False))
+
+
+def test_every_repository_watches_and_is_interrupted():
+    class Told(Shelf):
+        told = ()
+
+        def watch(self, changed):
+            self.told += (changed,)
+
+        def interrupt(self):
+            self.told += ("interrupted",)
+
+    repositories = [Told(None, RepositoryContext("a", None)) for _ in range(2)]
+    both = Sources(repositories)
+    both.watch(print)
+    both.interrupt()
+    assert [each.told for each in repositories] == [(print, "interrupted")] * 2

@@ -73,12 +73,12 @@ def test_a_stream_that_holds_the_instance_its_caller_waits_for_goes_on():
     for call in (held, waits):
         streams.begin(call)
     streams.let_go_on()
-    assert held.tag.room.awaited
+    assert held.tag.room.holds_back
     streams.want(waits)
-    assert not held.tag.room.awaited
+    assert not held.tag.room.holds_back
     hold(held)
     streams.let_go_on()
-    assert not held.tag.room.awaited
+    assert not held.tag.room.holds_back
 
 
 def test_one_that_still_waits_though_a_little_was_taken_goes_on_too():
@@ -87,9 +87,9 @@ def test_one_that_still_waits_though_a_little_was_taken_goes_on_too():
     for call in (held, waits):
         streams.begin(call)
     held.tag.took()
-    assert (held.tag.room.ready, held.tag.room.awaited) == (True, True)
+    assert (held.tag.room.ready, held.tag.room.holds_back) == (True, True)
     streams.want(waits)
-    assert not held.tag.room.awaited
+    assert not held.tag.room.holds_back
 
 
 def test_one_of_another_model_or_one_that_runs_itself_changes_nothing():
@@ -98,7 +98,7 @@ def test_one_of_another_model_or_one_that_runs_itself_changes_nothing():
         for call in (held, other):
             streams.begin(call)
         streams.want(other)
-        assert held.tag.room.awaited
+        assert held.tag.room.holds_back
 
 
 def test_what_is_over_is_waited_for_no_more():
@@ -110,4 +110,4 @@ def test_what_is_over_is_waited_for_no_more():
     streams.want(answered)
     streams.end(over)
     streams.want(over)
-    assert held.tag.room.awaited
+    assert held.tag.room.holds_back

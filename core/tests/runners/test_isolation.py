@@ -19,6 +19,12 @@ class Apart(Backend):
     isolation: ClassVar[str] = "process"
 
 
+class Choosy(Backend):
+    @classmethod
+    def isolation_of(cls, model: ModelContext) -> str:
+        return "process" if "heavy" in model.parameters else "thread"
+
+
 class Launching(Apart):
     @classmethod
     def worker_launcher(cls, model: ModelContext) -> Launcher | None:
@@ -37,6 +43,11 @@ def test_the_backend_chooses_unless_the_model_does() -> None:
     assert not isolated(model(isolation="thread"), Apart)
     with pytest.raises(InvalidArgument, match="parameter 'isolation' is 'container'"):
         isolated(model(isolation="container"), Plain)
+
+
+def test_a_backend_may_choose_for_each_model() -> None:
+    assert [isolated(model(**each), Choosy) for each in ({}, {"heavy": "1"})] == [False, True]
+    assert not isolated(model(heavy="1", isolation="thread"), Choosy)
 
 
 def test_only_backends_that_run_in_the_process_themselves_load_there() -> None:

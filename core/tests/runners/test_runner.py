@@ -33,11 +33,18 @@ def test_a_runner_need_not_care_about_cancellations() -> None:
     Least().cancelled(InferRequest("m", {}, None))
 
 
+def test_a_runner_need_not_know_what_its_instances_hold() -> None:
+    Least().measure_memory()
+    assert list(Least().memory_usage()) == []
+
+
 def test_what_a_runner_must_have() -> None:
     assert Runner.__abstractmethods__ == {"add", "serve", "remove", "stop", "alive", "is_ready"}
     assert issubclass(LocalRunner, Runner)
 
 
-@pytest.mark.parametrize("name", ["add", "serve", "remove", "stop", "alive", "is_ready", "cancelled"])
+@pytest.mark.parametrize(
+    "name", ["add", "serve", "remove", "stop", "alive", "is_ready", "cancelled", "memory_usage", "measure_memory"]
+)
 def test_every_method_is_documented(name: str) -> None:
     assert getattr(Runner, name).__doc__

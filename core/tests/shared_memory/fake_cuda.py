@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritonpy.shared_memory.cuda_calls import CudaError
+from tritonpy.cuda_calls import CudaError
 
 HANDLE = bytes(range(64))
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tritonpy import cuda_calls
 from tritonpy.errors import Internal, InvalidArgument
-from tritonpy.shared_memory import cuda_memory
 from tritonpy.shared_memory.cuda_memory import open_cuda
 from tritonpy.types import CudaRegion
 
@@ -16,8 +16,8 @@ REFUSED = "^failed to register shared memory region: invalid args$"
 @pytest.fixture
 def cuda(monkeypatch):
     cuda = FakeCuda()
-    monkeypatch.setattr(cuda_memory, "visible_gpus", lambda: [0])
-    monkeypatch.setattr(cuda_memory, "CudaCalls", lambda: cuda)
+    monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: [0])
+    monkeypatch.setattr(cuda_calls, "CudaCalls", lambda: cuda)
     return cuda
 
 
@@ -75,7 +75,7 @@ def test_memory_that_cannot_be_closed_is_logged(cuda, caplog):
 
 
 def test_without_a_gpu_the_handle_is_wrong_and_the_log_says_why(cuda, monkeypatch, caplog):
-    monkeypatch.setattr(cuda_memory, "visible_gpus", list)
+    monkeypatch.setattr(cuda_calls, "visible_gpus", list)
     with pytest.raises(InvalidArgument, match=REFUSED):
         opened()
     assert "there is no GPU" in caplog.text
@@ -85,7 +85,7 @@ def test_without_cuda_python_it_is_too(cuda, monkeypatch, caplog):
     def missing():
         raise ModuleNotFoundError("No module named 'cuda'")
 
-    monkeypatch.setattr(cuda_memory, "CudaCalls", missing)
+    monkeypatch.setattr(cuda_calls, "CudaCalls", missing)
     with pytest.raises(InvalidArgument, match=REFUSED):
         opened()
     assert "pip install tritonpy[cuda]" in caplog.text

@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
+from tritonpy import cuda_calls
 from tritonpy.errors import AlreadyExists, Internal, InvalidArgument, NotFound, Unsupported
-from tritonpy.shared_memory import Regions, cuda_memory, table
+from tritonpy.shared_memory import Regions, table
 from tritonpy.testing import shared_object
 from tritonpy.types import CudaRegion, RegionSlice, SystemRegion
 
@@ -28,8 +29,8 @@ def regions():
 @pytest.fixture
 def gpu(monkeypatch):
     cuda = FakeCuda()
-    monkeypatch.setattr(cuda_memory, "visible_gpus", lambda: [0])
-    monkeypatch.setattr(cuda_memory, "CudaCalls", lambda: cuda)
+    monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: [0])
+    monkeypatch.setattr(cuda_calls, "CudaCalls", lambda: cuda)
     return cuda
 
 
@@ -114,7 +115,7 @@ def test_of_many_that_register_one_name_at_once_one_succeeds(monkeypatch, region
 
 
 def test_without_a_gpu_its_memory_is_refused(regions, monkeypatch):
-    monkeypatch.setattr(cuda_memory, "visible_gpus", list)
+    monkeypatch.setattr(cuda_calls, "visible_gpus", list)
     text = "failed to register shared memory region: invalid args"
     assert refused(InvalidArgument, regions.register_cuda, CudaRegion("r", 0, 8), HANDLE) == text
     assert regions.status("cuda") == []

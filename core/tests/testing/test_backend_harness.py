@@ -5,9 +5,11 @@ from typing import Annotated
 import msgspec
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
-from tritonpy import Backend, InvalidArgument, Options
+from tritonpy import Backend, InvalidArgument, ModelMemory, Options
 from tritonpy.testing import BackendHarness, model_config
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 CONFIG = model_config(
     'name: "toy" max_batch_size: 4 input { name: "IN" data_type: TYPE_FP32 dims: 2 } parameters { key: "k" value { string_value: "v" } }'
@@ -86,3 +88,35 @@ def test_a_start_that_fails_unloads_what_was_loaded(tmp_path):
     with pytest.raises(RuntimeError, match="not today"), BackendHarness(Refusing, CONFIG, tmp_path):
         pass
     assert Refusing.calls == ["auto_complete", "load", "unload shared"]
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "expected"),
+    [
+        ("", [0, 1], ("GPU", 0, ())),
+        ("instance_group { gpus: 1 profile: '2' }", [0, 1], ("GPU", 1, ("2",))),
+        ("instance_group { kind: KIND_CPU }", [0, 1], ("CPU", 0, ())),
+        ("", [], ("CPU", 0, ())),
+    ],
+)
+def test_the_instance_is_the_first_that_the_configuration_asks_for(tmp_path, monkeypatch, text, gpus, expected):
+    monkeypatch.setattr(Recording, "uses_gpu", True)
+    config = text_format.Parse(f"name: 'toy' input {{ name: 'IN' data_type: TYPE_FP32 dims: 2 }} {text}", ModelConfig())
+    with BackendHarness(Recording, config, tmp_path, gpus=gpus) as harness:
+        instance = harness.instance.instance
+        assert (instance.kind, instance.device_id, instance.profiles) == expected
+
+
+def test_a_model_gets_the_memory_that_is_given(tmp_path):
+    memory = ModelMemory()
+    with BackendHarness(Recording, CONFIG, tmp_path, memory=memory) as harness:
+        assert harness.model.memory is memory
+
+
+def test_gpus_that_are_asked_for_have_to_be_given(tmp_path):
+    config = model_config("name: 'toy' instance_group { kind: KIND_GPU }")
+    with (
+        pytest.raises(AssertionError, match="no instance that could be made with these GPUs"),
+        BackendHarness(Recording, config, tmp_path),
+    ):
+        pass

@@ -55,9 +55,9 @@ def test_who_waits_is_called_once_when_half_of_it_is_free() -> None:
     room.when_ready(lambda: called.append("a"))
     room.when_ready(lambda: called.append("b"))
     room.take()
-    assert (called, room.ready, room.awaited) == ([], True, True)
+    assert (called, room.ready, room.holds_back) == ([], True, True)
     room.take()
-    assert (called, room.awaited) == (["a", "b"], False)
+    assert (called, room.holds_back) == (["a", "b"], False)
     room.take()
     assert called == ["a", "b"]
 

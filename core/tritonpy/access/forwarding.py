@@ -25,7 +25,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(text, 0 if text != pattern else re.IGNORECASE)
     except re.error as error:
-        raise ValueError(f"the pattern '{pattern}' is no regular expression: {error}") from None
+        raise ValueError(f"header_forward_pattern: '{pattern}' is no regular expression: {error}") from None
 
 
 class HeaderForwarding:

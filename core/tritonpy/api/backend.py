@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,11 +14,12 @@ import numpy.typing as npt
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.config.qualified import qualified
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
+from tritonpy.device_memory import ModelMemory
 from tritonpy.gather import gather, scatter
 from tritonpy.types import Batch
 
 if TYPE_CHECKING:
-    from tritonpy.api.engine import Engine
+    from tritonpy.api.engine import Engine, MemoryUsage
     from tritonpy.api.worker import Launcher
     from tritonpy.layout import BatchLayout
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -36,7 +37,7 @@ class ModelContext:
     `auto_complete` left there); `metrics` makes metrics of the model's own, which end with it (those that `auto_complete`
     made, with that call). `backend_directory` is the folder of a Python-based backend, where the model is one of its models, None otherwise.
     `layout` tells `gather` and `scatter` of tensors that are not simply rows; None where there are none. `namespace` is the model's repository, where
-    several may hold models of the same name.
+    several may hold models of the same name. `memory` is for inputs and outputs that travel to GPUs and back.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ModelContext:
     backend_directory: Path | None = None
     layout: BatchLayout | None = None
     namespace: str = ""
+    memory: ModelMemory = field(default_factory=ModelMemory)
 
     @property
     def qualified_name(self) -> str:
@@ -121,6 +123,8 @@ class Backend(ABC):
     uses_gpu: ClassVar[bool] = False  # KIND_AUTO takes a GPU where there is one
     # Where an instance runs unless the model's parameter `isolation` says otherwise: "thread" of the server, or "process" of its own.
     isolation: ClassVar[str] = "thread"
+    # What the configuration's `runtime` may say for this backend to serve the model itself, where Triton has a library or a folder of that name.
+    runtimes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
@@ -135,6 +139,14 @@ class Backend(ABC):
     def load(cls, model: ModelContext) -> object:
         """Return what all instances of the version share (optional); it becomes `model.shared`."""
         return model.shared
+
+    @classmethod
+    def isolation_of(cls, model: ModelContext) -> str:  # noqa: ARG003
+        """Return where the instances of `model` run unless its parameter `isolation` says otherwise, "thread" or "process" (optional).
+
+        Asked before `load`, and not only once: answer from what the model's files are.
+        """
+        return cls.isolation
 
     @classmethod
     def worker_launcher(cls, model: ModelContext) -> Launcher | None:  # noqa: ARG003
@@ -175,6 +187,19 @@ class Backend(ABC):
         Clients hear the answer when they ask for the model; the server's own readiness never waits for it. An exception, or silence for 5 s, means no.
         """
         return True
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """Return what this instance holds for itself, in bytes (optional): an entry per kind of memory and device.
+
+        Clients see the sum in the statistics. Asked when the instance is built, and now and then, on another thread, also while `execute` runs, never
+        once `close` began: answer from what is known, without waiting. What an exception hides is not shown.
+        """
+        return ()
+
+    @classmethod
+    def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:  # noqa: ARG003
+        """Return what `shared`, which `load` returned, holds for all instances (optional); asked together with `memory_usage`."""
+        return ()
 
     def close(self) -> None:
         """Free what the instance holds (optional)."""

@@ -85,7 +85,7 @@ class BatchStatistics(msgspec.Struct):
 
 
 class MemoryUsage(msgspec.Struct):
-    """Memory that a backend reports: `type` CPU or GPU, `id` the device."""
+    """Memory that a model holds: `type` is that of a device, CPU, CPU_PINNED or GPU, `id` counts devices of that type from 0."""
 
     type: str
     id: int

@@ -124,3 +124,6 @@ class Scheduler(ABC):
 
     def stop(self) -> None:
         """Accept no more; the core waits for what is open."""
+
+    def finish(self) -> None:
+        """Take note that `enqueue` is never called again, after `stop` (optional): what waits for a request that is to come waits in vain."""

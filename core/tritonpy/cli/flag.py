@@ -27,7 +27,8 @@ class Flag:
 
     A refused flag is accepted with its `default`, which asks for nothing. `repeated`: each use adds to a list.
     `keyed`: the text is `[name,]setting=value` and the setting goes below `path`, or to the path that `elsewhere` has for it;
-    one of `lists` is a list to which each use adds. `bare`: it takes no value.
+    one of `lists` is a list to which each use adds. Of two uses for one setting the last one counts, unless `combine` makes other values of
+    all of them. `bare`: it takes no value.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Flag:
     keyed: bool = False
     elsewhere: Mapping[str, str] = field(default_factory=dict, compare=False)
     lists: frozenset[str] = frozenset()
+    combine: Callable[[list[Value]], list[Value]] | None = None
     bare: bool = False
     metavar: str = "VALUE"
 

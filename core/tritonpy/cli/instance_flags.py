@@ -19,6 +19,14 @@ def resource(text: str) -> tuple[str, str, int]:
     return "", ":".join([name, *map(str, device)]), count
 
 
+def fewest(resources: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+    """Return each resource once: of several counts the smallest one holds, as in Triton."""
+    counts: dict[str, int] = {}
+    for _, key, count in resources:
+        counts[key] = min(count, counts.get(key, count))
+    return [("", key, count) for key, count in counts.items()]
+
+
 def host_setting(text: str) -> tuple[str, str, str]:
     """Return policy, setting and value of `<policy>,<setting>=<value>`. Raises ValueError in Triton's words."""
     policy, _, rest = text.partition(",")

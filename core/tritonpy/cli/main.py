@@ -12,7 +12,7 @@ from tritonpy.api.command import Command
 from tritonpy.cli.overlay import BadFlags
 from tritonpy.cli.parser import CommandParser, UsageError
 from tritonpy.cli.plugins_command import PluginsCommand
-from tritonpy.cli.serve import ServeCommand, plugin_options_help
+from tritonpy.cli.serve import ServeCommand, options_help
 from tritonpy.errors import PluginError, StartupError
 from tritonpy.plugins import make_plugin_manager
 
@@ -42,7 +42,7 @@ def _run(arguments: list[str]) -> int:
         return 0
     name, *rest = arguments
     command = find_command(name)()
-    appendix = plugin_options_help if isinstance(command, ServeCommand) else str
+    appendix = options_help if isinstance(command, ServeCommand) else str
     parser = CommandParser(f"tritonpy {name}", inspect.getdoc(command) or "", appendix)
     command.configure(parser)
     return command.run(parser.parse_args(rest))

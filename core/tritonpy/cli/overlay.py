@@ -49,7 +49,7 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
         elif flag.status is Status.NO_EFFECT:
             result.notes.append(f"--{flag.name} has no effect: {flag.note}")
         elif flag.status is Status.IMPLEMENTED:
-            result.settings.append((flag, values))
+            result.settings.append((flag, values if flag.combine is None else flag.combine(values)))
     if problems:
         raise BadFlags(problems)
     return result

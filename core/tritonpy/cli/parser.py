@@ -17,7 +17,7 @@ class UsageError(StartupError):
 class CommandParser(argparse.ArgumentParser):
     """Raises UsageError with the nearest flag where argparse would exit with status 2. `appendix()` ends the help."""
 
-    def __init__(self, prog: str, description: str, appendix: Callable[[], str] = str) -> None:
+    def __init__(self, prog: str, description: str = "", appendix: Callable[[], str] = str) -> None:
         super().__init__(
             prog=prog,
             description=description,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tritonpy.api.options import Options
+from tritonpy.cli.described_options import described
 from tritonpy.config.known_backends import package_of
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_options
-from tritonpy.config.server.expectation import description, expectation
 from tritonpy.config.server.trace_config import DEFAULT_MODE
 from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
@@ -104,23 +104,11 @@ def port_collisions(listeners: Iterable[Listener]) -> list[str]:
 
 def describe_plugin_options(manager: PluginManager) -> str:
     """Return the keys of server.yaml that installed plugins bring, with type, default and meaning."""
-    parts = []
+    parts: list[str] = []
     for section, (hook, _) in SECTIONS.items():
         for name, entry in sorted(manager.table(hook).items()):
             options: type[Options] | None = getattr(entry.load(), "Options", None)
-            if options is not None and msgspec.structs.fields(options):
-                parts.append(f"  {section}.{name}  ({entry.owner} {entry.version})\n" + "\n".join(_fields(options)))
+            fields = () if options is None else msgspec.structs.fields(options)
+            if fields:
+                parts += [f"  {section}.{name}  ({entry.owner} {entry.version})", *described(fields)]
     return "\n".join(["Options of the installed plugins, keys of server.yaml:", *(parts or ["  none"])])
-
-
-def _fields(options: type[Options]) -> Iterator[str]:
-    for field in msgspec.structs.fields(options):
-        if field.required:
-            default = "required"
-        elif field.default is not msgspec.NODEFAULT:
-            default = f"default {msgspec.json.encode(field.default).decode()}"
-        else:
-            default = "default empty"
-        yield f"    {field.name}: {expectation(field.type)}; {default}"
-        if description(field.type):
-            yield f"        {description(field.type)}"

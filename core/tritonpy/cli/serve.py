@@ -161,3 +161,10 @@ def plugin_options_help() -> str:
         return describe_plugin_options(make_plugin_manager())
     except StartupError as error:
         return f"The options of plugins cannot be shown: {error}"
+
+
+def options_help() -> str:
+    """Return what the help says of server.yaml."""
+    from tritonpy.cli.own_options import describe_own_options
+
+    return f"{describe_own_options()}\n\n{plugin_options_help()}"

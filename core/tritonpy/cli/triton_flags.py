@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonpy.cli.device_flag import device_setting
 from tritonpy.cli.flag import (
     Flag,
     Parse,
@@ -18,7 +19,7 @@ from tritonpy.cli.flag import (
     repository,
     setting,
 )
-from tritonpy.cli.instance_flags import host_setting, resource
+from tritonpy.cli.instance_flags import fewest, host_setting, resource
 from tritonpy.cli.protocol_flags import GRPC, HTTP
 from tritonpy.cli.trace_flag import trace_level, trace_setting
 
@@ -228,17 +229,37 @@ LIMITER = (
         path="rate_limit.resources",
         repeated=True,
         keyed=True,
+        combine=fewest,
         metavar="NAME:COUNT[:DEVICE]",
     ),
 )
 
 _G = "Memory/Device Management"
 MEMORY = (
-    _none("pinned-memory-pool-byte-size", _G, integer, "Pinned host memory.", _GPU_MEMORY),
-    _none("cuda-memory-pool-byte-size", _G, plain, "Memory pool of a GPU.", _GPU_MEMORY),
+    Flag(
+        "pinned-memory-pool-byte-size",
+        _G,
+        integer,
+        "Host memory that GPUs copy from and to at full speed, for the inputs and outputs of models; taken when a model needs it first.",
+        path="devices.pinned_memory_pool_byte_size",
+    ),
+    Flag(
+        "cuda-memory-pool-byte-size",
+        _G,
+        device_setting(integer),
+        "Memory of a GPU for the inputs and outputs of models, 64 MiB if not given; once per GPU.",
+        path="devices.cuda_memory_pool_byte_size",
+        repeated=True,
+        keyed=True,
+        metavar="GPU:BYTES",
+    ),
     _none("cuda-virtual-address-size", _G, plain, "Address space for implicit state.", _GPU_MEMORY),
-    _none(
-        "min-supported-compute-capability", _G, number, "Oldest GPU to use.", "each framework knows the GPUs it runs on"
+    Flag(
+        "min-supported-compute-capability",
+        _G,
+        number,
+        "GPUs of a lower CUDA compute capability are not used.",
+        path="devices.min_supported_compute_capability",
     ),
     _none(
         "buffer-manager-thread-count",
@@ -258,13 +279,15 @@ MEMORY = (
         keyed=True,
         metavar="POLICY,SETTING=VALUE",
     ),
-    _no(
+    Flag(
         "model-load-gpu-limit",
         _G,
-        plain,
-        "How full a GPU may be for a load.",
-        "limit memory in the backend's options",
+        device_setting(number),
+        "Which part of a GPU's memory, from 0 to 1, may be in use when a model was loaded; more fails the load. Once per GPU.",
+        path="devices.model_load_gpu_limit",
         repeated=True,
+        keyed=True,
+        metavar="GPU:FRACTION",
     ),
 )
 

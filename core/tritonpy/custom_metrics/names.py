@@ -17,6 +17,7 @@ SERVER_METRICS = frozenset(
     for name in (
         "inference_request_success", "inference_request_failure", "inference_count", "inference_exec_count",
         "inference_pending_request_count", "inference_first_response_histogram_ms", "model_load_duration_secs",
+        "model_memory_bytes",
         *(
             f"inference_{part}_{form}_us"
             for part in ("request", "queue", "compute_input", "compute_infer", "compute_output")
@@ -28,7 +29,8 @@ SERVER_METRICS = frozenset(
         *(f"cache_num_{what}" for what in ("entries", "hits", "misses", "lookups", "evictions")),
         "cpu_utilization", "cpu_memory_total_bytes", "cpu_memory_used_bytes",
         "gpu_utilization", "gpu_memory_total_bytes", "gpu_memory_used_bytes", "gpu_power_usage", "gpu_power_limit",
-        "energy_consumption", "pinned_memory_pool_total_bytes", "pinned_memory_pool_used_bytes",
+        "energy_consumption", "pinned_memory_pool_total_bytes", "pinned_memory_pool_used_bytes", "pinned_memory_pool_fallback_count",
+        "cuda_memory_pool_total_bytes", "cuda_memory_pool_used_bytes",
     )
 )  # fmt: skip
 """The names of the server's own metrics: no model may write into them."""

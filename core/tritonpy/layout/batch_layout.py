@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from tritonpy.layout.batch_inputs import BatchInputRule, batch_input_rules, batch_inputs
 from tritonpy.layout.batch_outputs import BatchOutputRule, batch_output_rules, scattered
 from tritonpy.layout.ragged import Allocate, flattened
@@ -22,7 +24,7 @@ class BatchLayout:
     """The tensors of a model that need more than to be stacked; `gather` and `scatter` ask it.
 
     `ragged` inputs are concatenated without their shapes. Shape tensors have no batch dimension and are the same in all requests of a batch: it
-    has one, and so do `shape_outputs`, which each request gets whole.
+    has one, and so do `shape_outputs`: where the model batches (`batched`), each request gets the values once for each of its rows.
     """
 
     ragged: frozenset[str]
@@ -30,6 +32,7 @@ class BatchLayout:
     shape_outputs: frozenset[str]
     batch_inputs: tuple[BatchInputRule, ...]
     batch_outputs: Mapping[str, BatchOutputRule]
+    batched: bool
 
     @classmethod
     def of(cls, config: ModelConfig) -> Self | None:
@@ -40,6 +43,7 @@ class BatchLayout:
             frozenset([field.name for field in config.output if field.is_shape_tensor]),
             batch_input_rules(config),
             batch_output_rules(config),
+            config.max_batch_size > 0,
         )
         special = (layout.ragged, layout.shape_inputs, layout.shape_outputs, layout.batch_inputs, layout.batch_outputs)
         return layout if any(special) else None
@@ -63,9 +67,15 @@ class BatchLayout:
         Raises Internal where an output does not have what the requests of the batch expect.
         """
         apart = scattered(self.batch_outputs, outputs, _inputs(slots)) if self.batch_outputs else {}
-        count = sum([slot is not None for slot in slots])
-        apart.update({name: [outputs[name]] * count for name in self.shape_outputs & outputs.keys()})
+        for name in self.shape_outputs & outputs.keys():
+            apart[name] = [self._repeated(outputs[name], slot.batch_size) for slot in slots if slot is not None]
         return apart
+
+    def _repeated(self, values: Tensor, rows: int) -> Tensor:
+        if not self.batched:
+            return values
+        data = np.tile(values.numpy(), (rows, *[1] * len(values.shape)))
+        return Tensor(values.name, values.datatype, data.shape, data)
 
 
 def _inputs(slots: Slots) -> list[Mapping[str, Tensor] | None]:

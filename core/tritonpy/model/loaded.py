@@ -125,6 +125,8 @@ class LoadedModel:
         with self._lock:
             counted = self._counters.snapshot(self.name, self.version, self._answer_statistics.responses())
         counted.namespace = self.context.namespace
+        if self.runner is not None:
+            counted.memory_usage = list(self.runner.memory_usage())
         return counted
 
     def gauges(self) -> ModelGauges:
@@ -337,9 +339,11 @@ class LoadedModel:
             self._cache.settle()  # what was taken in for a look-up may still have to be scheduled
         with self._lock:
             self._scheduler.stop()
+            self._scheduler.finish()
             if self._open == 0:
                 self.drained.set()
         self._flush()
+        self.dispatcher.wake()  # what it ended may have made room for what waits
         self.drained.wait()
         if self.runner is not None:
             self.runner.stop()

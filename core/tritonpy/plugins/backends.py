@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from tritonpy.config.server import decode_options
 from tritonpy.errors import PluginError
 from tritonpy.plugins.manager import PluginManager
 from tritonpy.plugins.python_based import MODEL_FILE, PYTHON, BackendFolders
+
+log = logging.getLogger("tritonpy.plugins")
 
 HOOK = "tritonpy_backends"
 DEFAULT_MAX_BATCH_SIZE = 4  # Triton's, for models that can batch and do not say how far
@@ -87,12 +90,24 @@ class Backends:
         )
 
     def files(self, backend: str = "") -> list[BackendFiles]:
-        """Return what the installed backends serve, or only `backend`; imports the modules of those it returns."""
+        """Return what `backend` serves, or what all do that are installed; imports the modules of those it returns.
+
+        One that cannot be imported is left out among all: models of others are not its business. Raises PluginError where it was asked for by name.
+        """
         table = self._plugins.table(HOOK)
-        names = [name for name in table if backend in ("", name)]
-        return [
-            BackendFiles(name, table[name].load().platforms, table[name].load().default_filenames) for name in names
-        ]
+        if backend:
+            return [self._files(backend)] if backend in table else []
+        found = []
+        for name in table:
+            try:
+                found.append(self._files(name))
+            except PluginError as error:
+                log.warning("%s", error)
+        return found
+
+    def _files(self, name: str) -> BackendFiles:
+        kind = self._registered(name)
+        return BackendFiles(name, kind.platforms, kind.default_filenames)
 
     def check_options(self) -> None:
         """Decode the options of every configured backend that is installed, so that a typo is found at start."""

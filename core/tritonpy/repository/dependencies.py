@@ -9,6 +9,7 @@ from tritonpy.config.qualified import qualified
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 LATEST = -1
+_NO_VERSION = "its step gives no model_version: -1 is the newest one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ def _member_refusal(key: str, member: Member, needed: Iterable[int]) -> str:
         return f"{text} Model '{key}' loading failed with error: {member.failure}" if member.failure else text
     for version in needed:
         if version != LATEST and version not in member.versions:
-            return f"whose required version {version} is not loaded."
+            hint = "" if version else f" ({_NO_VERSION})"
+            return f"whose required version {version} is not loaded.{hint}"
     return ""
 
 

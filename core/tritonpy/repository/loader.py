@@ -11,34 +11,26 @@ from typing import Any
 
 from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
-from tritonpy.api.engine import Engine
-from tritonpy.api.observer import Observer
 from tritonpy.api.options import NoOptions
-from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
-from tritonpy.api.sharing import Line
 from tritonpy.config.complete import fill_backend, merge_auto_complete
 from tritonpy.config.normalize import normalize
 from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
 from tritonpy.config.qualified import qualified
 from tritonpy.config.reading import ConfigReading
-from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
 from tritonpy.config.validate import validate
 from tritonpy.config.validate.batch_strategy import batch_library_problems
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
+from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import InvalidArgument, StartupError
 from tritonpy.layout import BatchLayout
 from tritonpy.model.labels import read_labels
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.model.request_check import RequestCheck
-from tritonpy.model.response_cache import ResponseCache
 from tritonpy.model.warmup_samples import warmup_samples
-from tritonpy.plugins.backends import Backends
-from tritonpy.plugins.manager import PluginManager
 from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.local import list_model
@@ -46,44 +38,18 @@ from tritonpy.repository.model_identity import model_identity
 from tritonpy.repository.opened import Opened, free
 from tritonpy.repository.reading import placed, read_config, string_parameters
 from tritonpy.repository.runtime import runtime_of
+from tritonpy.repository.surroundings import Surroundings
 from tritonpy.repository.versions import version_folders, versions_to_load
-from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import isolated, loads_elsewhere
 from tritonpy.runners.local import LocalRunner
-from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Runner
-from tritonpy.runners.timer import Timer
-from tritonpy.runners.workers.neighbours import Neighbours
 from tritonpy.runners.workers.runner import WorkerRunner
 from tritonpy.types import DATATYPE_OF_NUMBER
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 SCHEDULERS = {"dynamic_batching": "dynamic", "sequence_batching": "sequence", "ensemble_scheduling": "ensemble"}
 _NO_EFFECT = "the parameter batch_policy '%s' has no effect: only dynamic_batching, and sequence_batching with 'oldest', ask a policy"
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every model of a server shares."""
-
-    plugins: PluginManager
-    backends: Backends
-    engine: Engine
-    timer: Timer
-    rings: Rings
-    limiter: RateLimiter
-    neighbours: Neighbours
-    metrics: CustomMetrics
-    observers: Sequence[Observer]
-    agents: Callable[[str], RepoAgent]
-    gpus: Sequence[int]
-    auto_complete: bool = True
-    config_name: str = ""
-    latencies: LatencySettings = NO_LATENCIES
-    cache: ResponseCache | None = None
-    line: Callable[[], Line] | None = None
-    host_policies: HostPolicies = field(default_factory=HostPolicies)
 
 
 @dataclass(slots=True)
@@ -144,7 +110,7 @@ class ModelLoader:
     def _check_ensemble(self, prepared: Prepared) -> None:
         """Normalise the configuration, and refuse it for all but its tensors: those are looked at when its members are there, as in Triton."""
         prepared.config = self.normalized(prepared.config)
-        problems = validate(prepared.config, prepared.name, self._around.gpus, tensors=False)
+        problems = self._problems(prepared.config, prepared.name, tensors=False)
         if problems:
             prepared.agents.tell(AgentAction.LOAD_FAIL)
             raise InvalidConfig(placed(problems, prepared.positions), prepared.source)
@@ -174,13 +140,12 @@ class ModelLoader:
 
         Only of keys that the text has and that were read whole: whether one is missing can not be told while others are unread.
         """
-        gpus = self._around.gpus
-        config = normalize(reading.config, gpus)
+        config = normalize(reading.config, self._around.gpus.ids)
         config.name = config.name or name
         unread = [problem.path for problem in reading.problems]
         found = [
             problem
-            for problem in validate(config, name, gpus)
+            for problem in self._problems(config, name)
             if problem.path in reading.positions and not any(path.startswith(problem.path) for path in unread)
         ]
         return placed(found, reading.positions)
@@ -201,9 +166,13 @@ class ModelLoader:
 
     def check(self, config: ModelConfig, prepared: Prepared, source: str = "") -> None:
         """Raise InvalidConfig with every problem of `config`, which came from `source`: that of `prepared` where nothing is given."""
-        problems = placed(validate(config, prepared.name, self._around.gpus), prepared.positions)
+        problems = placed(self._problems(config, prepared.name), prepared.positions)
         problems += batch_library_problems(config, prepared.listing.files)
         refuse_problems(problems, source or prepared.source)
+
+    def _problems(self, config: ModelConfig, name: str, *, tensors: bool = True) -> list[ConfigProblem]:
+        gpus = self._around.gpus
+        return validate(config, name, gpus.ids, tensors=tensors, min_compute_capability=gpus.min_compute_capability)
 
     def load(self, prepared: Prepared, version: int) -> LoadedModel:
         """Load one version; returns when its instances are ready. Raises what the backend raised."""
@@ -243,7 +212,7 @@ class ModelLoader:
             context.shared = None
         model.runner = self._runner(context, backend, model, scheduler)
         try:
-            model.instances = Instances(model.runner, scheduler, model.dispatcher)
+            model.instances = Instances(model.runner, scheduler, model.dispatcher, self._around.gpus.limits)
             model.instances.make(model.instances.prepare(context.config))
         except BaseException:
             model.runner.stop()
@@ -323,18 +292,25 @@ class ModelLoader:
             ),
             backend_directory=backends.folder(config.backend, config.runtime),
             namespace=prepared.namespace,
+            memory=self._around.gpus.pools.of_model(config.optimization),
         )
 
     def normalized(self, config: ModelConfig) -> ModelConfig:
         """Return `config` with every default written out, those of its backend too."""
         if not config.backend:
-            return normalize(config, self._around.gpus)
+            return normalize(config, self._around.gpus.ids)
         backend = self._backend(config)
-        return normalize(config, self._around.gpus, backend.default_instance_count, backend.uses_gpu)
+        return normalize(config, self._around.gpus.ids, backend.default_instance_count, backend.uses_gpu)
 
     def _agents(self, model: str, config: ModelConfig) -> list[RepoAgent]:
+        named = [entry.name for entry in config.model_repository_agents.agents]
+        missing = [name for name in self._around.required_agents if name not in named]
+        if missing:
+            raise InvalidArgument(
+                f"model '{model}': this server loads only models that name the repository agent '{missing[0]}' under model_repository_agents"
+            )
         try:
-            return [self._around.agents(entry.name) for entry in config.model_repository_agents.agents]
+            return [self._around.agents(name) for name in named]
         except StartupError as error:
             raise InvalidArgument(f"model '{model}': {error}") from error
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
-from tritonpy.api.repository import ModelListing, Repository
+from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.errors import Unavailable
+from tritonpy.repository.watching import FolderWatch
 
 
 class LocalRepository(Repository):
     """A folder with one folder per model. Names that start with a dot are not models."""
+
+    def __init__(self, options: Any, context: RepositoryContext) -> None:
+        super().__init__(options, context)
+        self._watch: FolderWatch | None = None
 
     @property
     def root(self) -> Path:
@@ -34,6 +40,13 @@ class LocalRepository(Repository):
             raise Unavailable(
                 f"model repository '{self.context.url}' cannot be read: {error.strerror} ({self.root})"
             ) from error
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._watch = FolderWatch.start(self.root, changed)
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
 
 
 def list_model(name: str, path: Path) -> ModelListing:

@@ -19,6 +19,7 @@ from tritonpy.repository.linking import EnsembleLinks
 from tritonpy.repository.loader import ModelLoader
 from tritonpy.repository.loading import VersionLoading
 from tritonpy.repository.operations import LoadRequest, ModelOperations
+from tritonpy.repository.overrides import check_file_names
 from tritonpy.repository.retiring import Retiring
 from tritonpy.repository.sources import DUPLICATE, Scan, Sources
 from tritonpy.repository.table import ModelTable, State
@@ -103,6 +104,7 @@ class RepositoryManager:
         _check_name(name)
         if files and config is None:
             raise InvalidArgument("Load parameter 'config' must be specified for model file override")
+        check_file_names(files or ())
         found = self._sources.look_up(name)
         if not found.models and not files:
             raise _not_found(name, found)
@@ -171,6 +173,11 @@ class RepositoryManager:
     def stop_loading(self) -> None:
         """Load nothing more: what has not begun fails, and what is loading now is dropped when it is done."""
         self._models.stop_loading()
+        self._sources.interrupt()
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called when models may have changed, by the repositories that see it themselves."""
+        self._sources.watch(changed)
 
     def close(self) -> None:
         """Close the repositories."""

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tritonpy.api.repo_agent import AgentAction
@@ -44,6 +45,10 @@ class LoadRequest:
     def fingerprint(self) -> str:
         """That of its files."""
         return self.found.listing.fingerprint if self.found is not None else ""
+
+
+class FilesOutOfReach(Internal):
+    """A model's files could not be had: that says nothing of them, and the next poll tries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,8 @@ class ModelOperations:
             try:
                 models, departures = self._load(request)
             except TritonError as error:
-                self._failed[request.key] = request.fingerprint
+                if not isinstance(error, FilesOutOfReach):
+                    self._failed[request.key] = request.fingerprint
                 stays = "; what is loaded goes on serving" if request.key in self._loaded else ""
                 log.error("%s%s", error.message.rstrip(), stays)
                 self._table.explain(request.key, error.message.rstrip())
@@ -167,7 +173,7 @@ class ModelOperations:
 
     def _load(self, request: LoadRequest) -> tuple[Sequence[LoadedModel], Sequence[Departure]]:
         """Return the versions that serve from now on, and what is to be retired."""
-        prepared = self._prepare(request)
+        request, prepared = self._prepare(request)
         self._table.introduce(request.key, request.name)
         overridden = request.config is not None
         if is_ensemble(prepared.config):
@@ -181,20 +187,25 @@ class ModelOperations:
         prepared.agents.tell(AgentAction.LOAD_COMPLETE)
         return models, departures
 
-    def _prepare(self, request: LoadRequest) -> Prepared:
+    def _prepare(self, request: LoadRequest) -> tuple[LoadRequest, Prepared]:
+        """Return the model on its way, and the request for it as it was when its files were taken over."""
         try:
             self._refuse_when_stopping()
             if request.files:
                 folder = write_override(request.name, request.files)
                 path = Path(folder.name)
-                return self._loader.prepare(list_model(request.name, path), path, request.config, folder.cleanup)
-            found = request.found
-            assert found is not None, "a load without files has a model on disk: this is a bug"  # noqa: S101
-            path = found.repository.localize(found.listing)
-            release = lambda: found.repository.release(path)  # noqa: E731
-            return self._loader.prepare(found.listing, path, request.config, release, found.namespace)
+                listing = list_model(request.name, path)
+                return request, self._loader.prepare(listing, path, request.config, folder.cleanup)
+            assert request.found is not None, "a load without files has a model on disk: this is a bug"  # noqa: S101
+            found, path = request.found.localize()
+            release = partial(found.repository.release, path)
+            prepared = self._loader.prepare(found.listing, path, request.config, release, found.namespace)
+            return replace(request, found=found), prepared
         except Exception as error:
-            raise _failure(f"failed to load '{request.name}', failed to poll from model repository: ", error) from error
+            what = f"failed to load '{request.name}', failed to poll from model repository: "
+            if isinstance(error, Unavailable):
+                raise FilesOutOfReach(f"{what}{error.message}") from error
+            raise _failure(what, error) from error
 
     def _want(self, key: str, wish: Wish) -> list[Departure]:
         departures = []

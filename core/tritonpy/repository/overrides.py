@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from tritonpy.errors import InvalidArgument
@@ -24,6 +24,13 @@ def write_override(name: str, files: Mapping[str, bytes]) -> tempfile.TemporaryD
         folder.cleanup()
         raise
     return folder
+
+
+def check_file_names(keys: Iterable[str]) -> None:
+    """Raise InvalidArgument for a name that no file can have."""
+    for key in keys:
+        if "\0" in key:
+            raise InvalidArgument(f"Invalid file parameter {key!r}: the name of a file has no null character")
 
 
 def _relative(key: str) -> PurePosixPath:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tritonpy.api.repo_agent import AgentAction
+from tritonpy.interpreter import return_free_memory
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.loader import Prepared
 from tritonpy.repository.table import UNLOADED, ModelTable, State
@@ -47,7 +48,7 @@ class Retiring:
         with self._guard:
             for departure in departures:
                 name = f"unload {departure.name}"
-                thread = threading.Thread(target=self._run, args=(departure,), name=name, daemon=True)
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._live[thread] = departure
                 threads.append(thread)
         for thread in threads:
@@ -75,28 +76,36 @@ class Retiring:
             thread.join(max(deadline - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in threads)
 
-    def _run(self, departure: Departure) -> None:
-        name, prepared = departure.name, departure.prepared
+    def _run(self) -> None:
+        thread = threading.current_thread()
+        with self._guard:
+            departure = self._live[thread]
         try:
-            if prepared is not None:
-                prepared.agents.tell(AgentAction.UNLOAD)
-            for model in departure.models:
-                self._wait_for_ensembles(model)
-                self._close(model)
-                self._table.settle(name, model.version, State.UNAVAILABLE, UNLOADED)
-                self._unloaded(model)
-                log.info("successfully unloaded '%s' version %d", name, model.version)
-            if prepared is not None:
-                prepared.agents.tell(AgentAction.UNLOAD_COMPLETE)
-                prepared.release()
+            self._depart(departure)
         except Exception:
-            log.exception("the files of '%s' were not released", name)
+            log.exception("the files of '%s' were not released", departure.name)
         finally:
-            del departure
-            # A model is full of cycles, and the collector, tuned for requests, would let it lie for long.
-            gc.collect()
             with self._guard:
-                del self._live[threading.current_thread()]
+                self._live[thread] = departure = Departure(departure.name, ())
+            # Nobody refers to the models any more. They are full of cycles, and the collector, tuned for requests, would let them lie for long.
+            gc.collect()
+            return_free_memory()
+            with self._guard:
+                del self._live[thread]
+
+    def _depart(self, departure: Departure) -> None:
+        name, prepared = departure.name, departure.prepared
+        if prepared is not None:
+            prepared.agents.tell(AgentAction.UNLOAD)
+        for model in departure.models:
+            self._wait_for_ensembles(model)
+            self._close(model)
+            self._table.settle(name, model.version, State.UNAVAILABLE, UNLOADED)
+            self._unloaded(model)
+            log.info("successfully unloaded '%s' version %d", name, model.version)
+        if prepared is not None:
+            prepared.agents.tell(AgentAction.UNLOAD_COMPLETE)
+            prepared.release()
 
     def _wait_for_ensembles(self, member: LoadedModel) -> None:
         """Wait until the retiring ensembles that stand on `member` have answered: what they still have to ask it, it answers."""

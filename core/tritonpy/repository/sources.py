@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from tritonpy.api.repository import ModelListing, Repository
+from tritonpy.api.repository import ModelChanged, ModelListing, Repository
 from tritonpy.config.qualified import qualified
 
 DUPLICATE = "model appears in two or more repositories"
+_LOOKS = 3  # at a model whose files change while they are taken over
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,22 @@ class Found:
     def key(self) -> str:
         """The model's qualified name."""
         return qualified(self.namespace, self.listing.name)
+
+    def localize(self) -> tuple[Found, Path]:
+        """Return a local folder with the model's files, and the model as it is there: one that changes meanwhile is looked up again.
+
+        Raises what the repository raises.
+        """
+        found = self
+        for _ in range(_LOOKS - 1):
+            try:
+                return found, found.repository.localize(found.listing)
+            except ModelChanged:
+                listing = found.repository.find(found.listing.name)
+                if listing is None:
+                    raise
+                found = replace(found, listing=listing)
+        return found, found.repository.localize(found.listing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +90,16 @@ class Sources:
         return Counter(
             (self._namespace(repository), name) for repository in self._repositories for name in repository.names()
         )
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called when a repository sees that its models may have changed."""
+        for repository in self._repositories:
+            repository.watch(changed)
+
+    def interrupt(self) -> None:
+        """Let what waits for a repository end soon."""
+        for repository in self._repositories:
+            repository.interrupt()
 
     def close(self) -> None:
         """Close the repositories."""

@@ -101,5 +101,5 @@ class CallStreams:
         wanted = {call.model_name for call in calls if call.tag.wanted and call.batch is None and not call.answered}
         if wanted:
             for call in calls:
-                if call.model_name in wanted and call.batch is not None and call.tag.room.awaited:
+                if call.model_name in wanted and call.batch is not None and call.tag.room.holds_back:
                     call.tag.overdraw()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.runners.dispatcher import Dispatcher
+from tritonpy.runners.gpu_limits import GpuLimits
 from tritonpy.runners.roster import RosterChange, Seat, roster_change
 from tritonpy.runners.runner import Newcomer, Runner
 
@@ -21,18 +22,29 @@ GRACE_S = 1.0
 class Instances:
     """Called from threads that may wait, by one at a time. A change is made ready first, and then made or dropped."""
 
-    def __init__(self, runner: Runner, scheduler: Scheduler, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, runner: Runner, scheduler: Scheduler, dispatcher: Dispatcher, limits: GpuLimits | None = None
+    ) -> None:
         self._runner = runner
+        self._limits = limits or GpuLimits()
         self._scheduler = scheduler
         self._dispatcher = dispatcher
         self._seats: tuple[Seat, ...] = ()
         self._made = 0
 
     def prepare(self, config: ModelConfig) -> RosterChange:
-        """Build what `config` asks for beyond what there is, without letting it serve. Raises what the first failing instance raised."""
+        """Build what `config` asks for beyond what there is, without letting it serve.
+
+        Raises what the first failing instance raised, and Unavailable where a GPU is too full now.
+        """
         change = roster_change(self._seats, config, self._made)
         self._made += len(change.added)
         self._runner.add(_newcomers(change.added))
+        try:
+            self._limits.check([seat.context for seat in change.added])
+        except BaseException:
+            self.drop(change)
+            raise
         return change
 
     def make(self, change: RosterChange) -> None:
@@ -44,6 +56,7 @@ class Instances:
         self._runner.serve(_indexes(change.added))
         self._dispatcher.wake()  # what waits may be bound to nobody any more
         wait(self._runner.remove(_indexes(change.removed)), GRACE_S)
+        self._runner.measure_memory()
 
     def drop(self, change: RosterChange) -> None:
         """End the new instances: everything stays as it is."""

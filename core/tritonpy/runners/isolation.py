@@ -10,7 +10,7 @@ PARAMETER = "isolation"
 
 def isolated(model: ModelContext, backend: type[Backend]) -> bool:
     """Return what the model's parameter says, or else what its backend prefers. Raises InvalidArgument for another word."""
-    chosen = model.parameters.get(PARAMETER, backend.isolation)
+    chosen = model.parameters[PARAMETER] if PARAMETER in model.parameters else backend.isolation_of(model)
     if chosen not in {"process", "thread"}:
         raise InvalidArgument(
             f"model '{model.name}': parameter '{PARAMETER}' is '{chosen}', it must be \"process\" or \"thread\""

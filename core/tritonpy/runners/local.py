@@ -10,16 +10,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.errors import Unavailable
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.local_instance import LocalInstance
+from tritonpy.runners.memory_report import MemoryReport, lent, tells_memory
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.runners.runner import Newcomer, Runner
 from tritonpy.runners.turn import Turn
 from tritonpy.runners.warmup import MakeSamples
+from tritonpy.statistics.memory import summed
 from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
@@ -55,6 +58,7 @@ class LocalRunner(Runner):
         self._leaving: list[LocalInstance] = []
         self._stopped = False
         self._readiness = ReadinessCheck(self._ask, model.log)
+        self._memory = MemoryReport(self._held, model.log) if tells_memory(backend) else None
 
     def add(self, newcomers: Sequence[Newcomer]) -> None:
         instances: dict[int, LocalInstance] = {}
@@ -102,6 +106,14 @@ class LocalRunner(Runner):
         asks = self._backend.is_ready is not Backend.is_ready
         return self.alive() and (not asks or self._readiness.answer())
 
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        told = () if self._memory is None else self._memory.latest()
+        return summed([*told, *lent(self._model.memory)])
+
+    def measure_memory(self) -> None:
+        if self._memory is not None:
+            self._memory.renew()
+
     def cancelled(self, request: InferRequest) -> None:
         self._cancel_calls(request)  # the instance itself reads the request's flag
 
@@ -120,6 +132,15 @@ class LocalRunner(Runner):
             self._policies.of(context),
             _nothing if context.passive else partial(self._limiter.unregister, permit),
         )
+
+    def _held(self) -> list[MemoryUsage]:
+        with self._changing:  # nobody is asked while it is closed
+            if self._stopped:
+                return []
+            held = [*self._backend.shared_memory_usage(self._model.shared)]
+            for instance in self._instances.values():
+                held += instance.built.result().memory_usage()
+            return held
 
     def _ask(self) -> bool:
         return all(instance.built.result().is_ready() for instance in self._instances.values())

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
+from tritonpy.errors import Unavailable
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicy
@@ -21,7 +22,7 @@ log = logging.getLogger("tritonpy.instance")
 
 
 class LocalInstance:
-    """`built` is done when the instance can execute, or with what its backend raised; `over` when the thread is about to end.
+    """`built` is done when the instance can execute, or with what its backend raised, also once it is closed; `over` when the thread is about to end.
 
     `turn` is None where no rate limiter has to be asked; `forget` is called when the instance is no more.
     """
@@ -106,6 +107,8 @@ class LocalInstance:
             self._serve(backend)
         self._ended.wait()
         self._close(backend)
+        # What it holds goes with it at once: this object is part of circles, which the collector finds late, or never if they are of the start-up.
+        self.built = _gone(self.context.name)
 
     def _made_ready(self) -> Backend:
         """Return an instance that may serve: built and warmed up; its thread, and those that the backend starts, where they belong."""
@@ -192,3 +195,9 @@ class LocalInstance:
 
 def _is_open(batch: Batch) -> bool:
     return not all(request.answered for request in batch.requests)
+
+
+def _gone(name: str) -> Future[Backend]:
+    gone: Future[Backend] = Future()
+    gone.set_exception(Unavailable(f"instance {name} is closed"))
+    return gone

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from tritonpy.api.backend import InstanceContext
+from tritonpy.api.engine import MemoryUsage
 from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
@@ -58,6 +59,13 @@ class Runner(ABC):
 
         A check that raises says no too, and its error is logged.
         """
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """Return what the version holds, one entry per kind of memory and device, as far as it is known; never waits (optional)."""
+        return ()
+
+    def measure_memory(self) -> None:
+        """Find out what the version holds: its instances changed (optional)."""
 
     def cancelled(self, request: InferRequest) -> None:
         """Take note that `request`, which an instance took and has not answered, is not wanted any more (optional).

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.devices import visible_gpus
+from tritonpy.cuda_calls import CudaCalls, CudaError, open_cuda_calls
 from tritonpy.errors import Internal, InvalidArgument
-from tritonpy.shared_memory.cuda_calls import CudaCalls, CudaError
 from tritonpy.types import CudaRegion
 
 log = logging.getLogger("tritonpy.shared_memory")
@@ -20,19 +19,10 @@ log = logging.getLogger("tritonpy.shared_memory")
 def open_cuda(region: CudaRegion, handle: bytes) -> CudaMemory:
     """Open the memory behind `handle`. Raises InvalidArgument where that cannot be, and logs why: clients hear no more from Triton either."""
     try:
-        return CudaMemory(region, handle, _cuda_calls())
+        return CudaMemory(region, handle, open_cuda_calls())
     except CudaError as error:
         log.warning("failed to open CUDA IPC handle: %s", error)
         raise InvalidArgument("failed to register shared memory region: invalid args") from None
-
-
-def _cuda_calls() -> CudaCalls:
-    if not visible_gpus():
-        raise CudaError("there is no GPU")
-    try:
-        return CudaCalls()
-    except ImportError as error:
-        raise CudaError(f"cuda-python is not there (pip install tritonpy[cuda]): {error}") from None
 
 
 class CudaMemory:

@@ -8,7 +8,6 @@ from tritonpy.api.engine import (
     BatchStatistics,
     Duration,
     InferStatistics,
-    MemoryUsage,
     ModelStatistics,
     ResponseStatistics,
 )
@@ -68,7 +67,6 @@ class Counters:
     cache_miss_ns: int = 0
     failures: dict[str, int] = field(default_factory=lambda: {reason.value: 0 for reason in FailureReason})
     batches: dict[int, _Execution] = field(default_factory=dict)
-    memory: list[MemoryUsage] = field(default_factory=list)
 
     def executed(self, batch: Batch, end_ns: int) -> None:
         """Count one execution; its time stamps that the backend did not set are filled in."""
@@ -162,5 +160,5 @@ class Counters:
                 )
                 for size, execution in sorted(self.batches.items())
             ],
-            memory_usage=list(self.memory),
+            memory_usage=[],
         )

@@ -13,15 +13,17 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
-from tritonpy.api.engine import Engine
+from tritonpy.api.engine import Engine, MemoryUsage
 from tritonpy.clock import now_ns
 from tritonpy.config.complete import merge_auto_complete
 from tritonpy.config.normalize import normalize
 from tritonpy.config.server import decode_options
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
+from tritonpy.device_memory import ModelMemory
 from tritonpy.errors import Internal, TritonError
 from tritonpy.layout import BatchLayout
 from tritonpy.runners.isolation import isolated, loads_elsewhere
+from tritonpy.runners.roster import roster_change
 from tritonpy.testing.isolated_instance import IsolatedInstance
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import Witness
@@ -36,13 +38,16 @@ class BackendHarness:
 
     A context manager: entering loads the model from `folder`/1, leaving closes and unloads it. `witness` sees the answers,
     `metrics` are those that the model makes. Where the configuration or the backend asks for isolation, the instance is in a process of its own.
+    `gpus` are those that the machine has: the instance is the first that the configuration asks for. `memory` is what the model gets of the server's pools.
     """
 
     def __init__(
         self, backend: type[Backend], config: ModelConfig, folder: Path,
         options: Mapping[str, Any] | None = None, engine: Engine | None = None,
+        gpus: Sequence[int] = (), memory: ModelMemory | None = None,
     ) -> None:  # fmt: skip
         self.backend = backend
+        self.gpus = gpus
         self.witness = Witness()
         self.metrics = CustomMetrics()
         self._exits = ExitStack()
@@ -53,14 +58,15 @@ class BackendHarness:
             output_types={}, options=decode_options(backend.Options, options or {}, "options"),
             engine=engine or self._exits.enter_context(ToyEngine()),
             log=logging.LoggerAdapter(logging.getLogger("tritonpy.testing")),
-            metrics=ModelMetrics(self.metrics),
+            metrics=ModelMetrics(self.metrics), memory=memory or ModelMemory(),
         )  # fmt: skip
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.push(self._exits.pop_all())
             model = self.model
-            model.config = normalize(merge_auto_complete(model.config, self.backend.auto_complete(model)))
+            model.config = self._normalized(model.config)
+            model.config = self._normalized(merge_auto_complete(model.config, self.backend.auto_complete(model)))
             model.layout = BatchLayout.of(model.config)
             model.output_types = {item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output}
             stack.callback(model.metrics.close)
@@ -74,7 +80,7 @@ class BackendHarness:
                 self.backend.unload(model.shared)
                 model.shared = None
             thread = stack.enter_context(ThreadPoolExecutor(1, f"{model.name}_0"))
-            self._context = InstanceContext(f"{model.name}_0", "CPU", 0, 0)
+            self._context = self._first_instance()
             instance = thread.submit(make, model, self._context).result()
             self.instance, self._thread = instance, thread
             stack.callback(self.close_instance)
@@ -108,9 +114,24 @@ class BackendHarness:
         self.witness.check(*requests)
         return [self.witness.answers(request) for request in requests]
 
+    def memory_usage(self) -> list[MemoryUsage]:
+        """Return what the model says that it holds, what its instances share included, asked on this thread as a server does."""
+        shared = () if self.model.shared is None else self.backend.shared_memory_usage(self.model.shared)
+        return [*shared, *self.instance.memory_usage()]
+
     def close_instance(self) -> None:
         """Close the instance, on its thread; leaving the context does so too."""
         self._thread.submit(self.instance.close).result()
+
+    def _normalized(self, config: ModelConfig) -> ModelConfig:
+        return normalize(config, self.gpus, self.backend.default_instance_count, self.backend.uses_gpu)
+
+    def _first_instance(self) -> InstanceContext:
+        seats = roster_change((), self.model.config, 0).added
+        assert seats, "the configuration asks for no instance that could be made with these GPUs"
+        context = seats[0].context
+        context.name = f"{self.model.name}_0"
+        return context
 
     def _run(self, requests: list[InferRequest]) -> None:
         batch = Batch(requests, model=self.model, instance=self._context, start_ns=now_ns())

@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.engine import MemoryUsage
 from tritonpy.errors import TritonError
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
@@ -47,6 +48,11 @@ class IsolatedInstance(Backend):
 
     def is_ready(self) -> bool:
         return self._worker is not None and self._do(self._worker.is_ready())
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """Ask the process what its instance and what that shares hold."""
+        worker = self._worker
+        return self._do(worker.memory_usage()) if worker is not None and worker.tells_memory else ()
 
     def close(self) -> None:
         """End the process; a second time is fine."""

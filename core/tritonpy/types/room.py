@@ -42,9 +42,9 @@ class Room:
         return (len(self._sizes) < self._max_answers and self._bytes < self._max_bytes) or self._abandoned
 
     @property
-    def awaited(self) -> bool:
-        """Whether a producer waits: as long as it is not half empty it may be `ready` and awaited at once."""
-        return bool(self._waiting)
+    def holds_back(self) -> bool:
+        """Whether a producer has to wait: for room, or, where it waits already, until half of it is free."""
+        return bool(self._waiting) or not self.ready
 
     def put(self, nbytes: int) -> None:
         """Take note of an answer of that size that goes in."""

@@ -11,6 +11,7 @@ from tritonpy_backend_onnx.providers import (
     TENSORRT,
     Device,
     check_available,
+    opens_alone,
     providers_for,
     shares_session,
 )
@@ -153,3 +154,72 @@ def test_a_provider_that_is_there_passes():
 def test_a_session_is_shared_where_its_provider_runs_concurrently(text, shared):
     parsed = text_format.Parse(f"optimization {{ execution_accelerators {{ {text} }} }}", ModelConfig())
     assert shares_session(providers_for(parsed, {}, GPU)) is shared
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
+def test_lower_precision_is_tensorrts_and_nobody_elses(precision):
+    wanted = {"precision": precision}
+    found = providers_for(config(("gpu", "tensorrt", {})), wanted, GPU)
+    assert found[0] == (TENSORRT, {"device_id": "3", f"trt_{precision}_enable": "True"})
+    for accelerators, device in (
+        (config(("gpu", "tensorrt", {})), HOST),
+        (config(), GPU),
+        (config(("cpu", "openvino", {})), HOST),
+    ):
+        with pytest.raises(
+            InvalidArgument, match=f"precision '{precision}' needs a GPU and the accelerator 'tensorrt'"
+        ):
+            providers_for(accelerators, wanted, device)
+
+
+def test_single_precision_is_everybodys():
+    for device in (HOST, GPU):
+        assert providers_for(config(), {"precision": "fp32"}, device) == providers_for(config(), {}, device)
+
+
+def test_a_precision_that_there_is_not_is_refused_on_every_device():
+    with pytest.raises(InvalidArgument, match="unknown precision 'fp8'"):
+        providers_for(config(), {"precision": "fp8"}, HOST)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "alone"),
+    [
+        (("gpu", "tensorrt", {}), False),
+        (("gpu", "tensorrt", {"trt_engine_cache_enable": "0"}), False),
+        (("gpu", "tensorrt", {"trt_engine_cache_enable": "1", "trt_engine_cache_path": "/cache"}), True),
+        (("gpu", "cuda", {}), False),
+        (("cpu", "openvino", {}), True),
+    ],
+)
+def test_sessions_that_would_build_the_same_engine_are_opened_one_after_the_other(accelerator, alone):
+    assert opens_alone(providers_for(config(accelerator), {}, GPU)) is alone
+
+
+def test_an_older_parameter_wins_over_the_accelerators_and_the_device_over_both():
+    found = providers_for(
+        config(("gpu", "cuda", {"gpu_mem_limit": "5", "device_id": "0", "empty": ""})), {"gpu_mem_limit": "7"}, GPU
+    )
+    assert found[0] == (CUDA, {"gpu_mem_limit": "7", "device_id": "3"})
+
+
+def test_what_a_model_may_take_of_a_gpu_is_bounded_by_the_parameter_that_all_backends_have():
+    found = providers_for(config(), {"memory_limit_bytes": "1048576", "gpu_mem_limit": "7"}, GPU)
+    assert found[0] == (CUDA, {"gpu_mem_limit": "1048576", "device_id": "3"})
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"), [("0", "must be a number of bytes"), ("much", "failed to convert"), ("-1", "failed")]
+)
+def test_a_bound_is_a_number_of_bytes(limit, why):
+    with pytest.raises(InvalidArgument, match=why):
+        providers_for(config(), {"memory_limit_bytes": limit}, GPU)
+
+
+def test_a_bound_where_nothing_can_be_bounded_is_refused():
+    with pytest.raises(InvalidArgument, match="bounds the memory of a GPU, and the model is on none"):
+        providers_for(config(), {"memory_limit_bytes": "1"}, HOST)
+    both = config()
+    both.instance_group.add(kind="KIND_CPU")
+    both.instance_group.add(kind="KIND_GPU")
+    assert providers_for(both, {"memory_limit_bytes": "1"}, HOST) == [(CPU, {})]

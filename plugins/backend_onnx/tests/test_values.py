@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_onnx.values import parse_bool, parse_int
+from tritonpy_backend_onnx.values import parse_bool, parse_int, parse_size
 
 
 @given(st.integers())
@@ -29,3 +29,13 @@ def test_booleans_are_spelt_as_in_triton(text, value):
 def test_what_is_no_boolean_is_refused_by_value():
     with pytest.raises(InvalidArgument, match=r"^failed to convert 'yes' to boolean$"):
         parse_bool("yes")
+
+
+def test_a_size_comes_back():
+    assert parse_size("4294967296") == 1 << 32
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "big"])
+def test_what_is_no_size_is_refused_by_value(text):
+    with pytest.raises(InvalidArgument, match=f"^failed to convert '{text}' to unsigned long long integral number$"):
+        parse_size(text)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InstanceContext, ModelContext, gather, scatter
+from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext, gather, scatter
 from tritonpy_backend_onnx.check import check
 from tritonpy_backend_onnx.completion import completed, needs_completion
 from tritonpy_backend_onnx.execution import execution_for
@@ -56,6 +57,7 @@ class OnnxRuntimeBackend(Backend):
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         gpu = instance.kind == "GPU"
+        self._staging = model.memory if gpu else None
         opened = model.shared.acquire(Device("GPU", instance.device_id) if gpu else Device("CPU", 0), instance.cores)
         check(model.config, opened.signature)
         config, outputs = model.config, opened.signature.outputs
@@ -67,13 +69,18 @@ class OnnxRuntimeBackend(Backend):
     def execute(self, batch: Batch) -> None:
         """Run the batch; an error of ONNX Runtime fails all of it with Triton's text."""
         try:
-            tensors = gather(batch)
+            tensors = gather(batch) if self._staging is None else gather(batch, self._staging.pinned_input)
             batch.stamp()
             outputs = self._execution(tensors)
         except Exception as error:
             raise failure_of(error) from error
         batch.stamp()
         batch.respond(scatter(batch, outputs))
+
+    @classmethod
+    def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
+        """Return what the sessions have, those that single instances have for themselves among them."""
+        return shared.memory_usage() if isinstance(shared, Sessions) else ()
 
     @classmethod
     def unload(cls, shared: object) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tritonpy import InvalidArgument, Unavailable
-from tritonpy_backend_onnx.values import parse_bool, parse_int
+from tritonpy_backend_onnx.tensorrt_options import tensorrt_options, wanted_precision
+from tritonpy_backend_onnx.values import parse_bool, parse_int, parse_size
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelOptimizationPolicy
@@ -19,30 +20,10 @@ TENSORRT = "TensorrtExecutionProvider"
 OPENVINO = "OpenVINOExecutionProvider"
 CPU = "CPUExecutionProvider"
 
+MEMORY_LIMIT = "memory_limit_bytes"  # the parameter that all backends have for it
+
 Provider = tuple[str, dict[str, str]]
 
-_PRECISIONS = {"FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
-# The TensorRT parameters that a configuration names otherwise than ONNX Runtime does.
-_RENAMED = {
-    "max_workspace_size_bytes": "trt_max_workspace_size",
-    "int8_calibration_table_name": "trt_int8_calibration_table_name",
-    "int8_use_native_calibration_table": "trt_int8_use_native_calibration_table",
-}
-_BOOLS = {
-    "trt_int8_use_native_calibration_table", "trt_dla_enable", "trt_engine_cache_enable", "trt_dump_subgraphs",
-    "trt_force_sequential_engine_build", "trt_context_memory_sharing_enable", "trt_layer_norm_fp32_fallback",
-    "trt_timing_cache_enable", "trt_force_timing_cache", "trt_detailed_build_log", "trt_build_heuristics_enable",
-    "trt_sparsity_enable", "trt_cuda_graph_enable", "trt_dump_ep_context_model",
-}  # fmt: skip
-_INTS = {
-    "trt_max_workspace_size", "trt_max_partition_iterations", "trt_min_subgraph_size", "trt_dla_core",
-    "trt_builder_optimization_level", "trt_auxiliary_streams", "trt_ep_context_embed_mode",
-}  # fmt: skip
-_TEXTS = {
-    "trt_int8_calibration_table_name", "trt_engine_cache_path", "trt_engine_cache_prefix", "trt_timing_cache_path",
-    "trt_tactic_sources", "trt_extra_plugin_lib_paths", "trt_profile_min_shapes", "trt_profile_max_shapes",
-    "trt_profile_opt_shapes", "trt_ep_context_file_path",
-}  # fmt: skip
 _CUDA_BOOLS = {"do_copy_in_default_stream", "use_ep_level_unified_stream"}
 _CONV_SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 _ARENA_STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
@@ -69,19 +50,32 @@ class Device(NamedTuple):
 
 
 def providers_for(config: ModelConfig, parameters: Mapping[str, str], device: Device) -> list[Provider]:
-    """Return the providers in order of preference, the CPU last; raises InvalidArgument for an unknown accelerator or value."""
+    """Return the providers in order of preference, the CPU last; raises InvalidArgument for an unknown accelerator or value.
+
+    Of the precisions that the model's parameter `precision` may name, all but fp32 are TensorRT's.
+    """
     accelerators = config.optimization.execution_accelerators
+    precision = wanted_precision(parameters)
     chosen: list[Provider] = []
     if device.kind == "GPU":
         cuda: dict[str, str] = {}
         for accelerator in accelerators.gpu_execution_accelerator:
             if accelerator.name == "tensorrt":
-                chosen.append((TENSORRT, _tensorrt_options(accelerator.parameters, device.id)))
+                chosen.append((TENSORRT, tensorrt_options(accelerator.parameters, device.id, precision)))
             elif accelerator.name == "cuda":
                 cuda.update(_cuda_options(accelerator.parameters))
             else:
                 raise _unknown(accelerator)
         chosen.append((CUDA, {**cuda, "device_id": str(device.id), **_cuda_parameters(parameters)}))
+    elif MEMORY_LIMIT in parameters and all(group.kind != group.KIND_GPU for group in config.instance_group):
+        raise InvalidArgument(
+            f"parameter '{MEMORY_LIMIT}' bounds the memory of a GPU, and the model is on none: ONNX Runtime bounds none of the host's"
+        )
+    if precision not in {None, "fp32"} and all(name != TENSORRT for name, _ in chosen):
+        raise InvalidArgument(
+            f"precision '{precision}' needs a GPU and the accelerator 'tensorrt': everything else of ONNX Runtime computes in the "
+            "types that the model was exported with"
+        )
     for accelerator in accelerators.cpu_execution_accelerator:
         if accelerator.name != "openvino":
             raise _unknown(accelerator)
@@ -98,6 +92,14 @@ def shares_session(providers: Collection[Provider]) -> bool:
     return not any(name == TENSORRT or parse_bool(options.get("enable_cuda_graph", "0")) for name, options in providers)
 
 
+def opens_alone(providers: Collection[Provider]) -> bool:
+    """Say whether sessions are created one at a time: OpenVINO wants it, and where TensorRT caches its engines the next session finds them built."""
+    return any(
+        name == OPENVINO or (name == TENSORRT and options.get("trt_engine_cache_enable") == "True")
+        for name, options in providers
+    )
+
+
 def check_available(model: str, providers: Collection[Provider], available: Collection[str]) -> None:
     """Raise Unavailable for the first provider that is not among `available`, naming what to install."""
     for name, _ in providers:
@@ -112,35 +114,6 @@ def _unknown(accelerator: ModelOptimizationPolicy.ExecutionAccelerators.Accelera
     return InvalidArgument(f"unknown Execution Accelerator '{accelerator.name}' is requested")
 
 
-def _tensorrt_options(parameters: Mapping[str, str], device_id: int) -> dict[str, str]:
-    options = {"device_id": str(device_id)}
-    for key, value in parameters.items():
-        if key == "precision_mode":
-            options.update(_precision(value))
-        else:
-            name = _RENAMED.get(key, key)
-            options[name] = _tensorrt_value(key, name, value)
-    return options
-
-
-def _precision(value: str) -> dict[str, str]:
-    if value == "FP32":
-        return {}
-    if value not in _PRECISIONS:
-        raise InvalidArgument(f"unsupported precision mode '{value}' is requested")
-    return {_PRECISIONS[value]: "True"}
-
-
-def _tensorrt_value(key: str, name: str, value: str) -> str:
-    if name in _BOOLS:
-        return str(parse_bool(value))  # the provider's Python options spell it True and False
-    if name in _INTS:
-        return str(parse_int(value))
-    if name in _TEXTS:
-        return value
-    raise InvalidArgument(f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator")
-
-
 def _cuda_options(parameters: Mapping[str, str]) -> dict[str, str]:
     return {
         key: str(int(parse_bool(value))) if key in _CUDA_BOOLS else value
@@ -151,6 +124,11 @@ def _cuda_options(parameters: Mapping[str, str]) -> dict[str, str]:
 def _cuda_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     """Options of the CUDA provider given as parameters of the model: Triton's older place for them."""
     options = {key: parameters[key] for key in ("gpu_mem_limit", "do_copy_in_default_stream") if key in parameters}
+    if MEMORY_LIMIT in parameters:
+        limit = parse_size(parameters[MEMORY_LIMIT])
+        if not limit:
+            raise InvalidArgument(f"parameter '{MEMORY_LIMIT}' is 0, it must be a number of bytes above that")
+        options["gpu_mem_limit"] = str(limit)
     for key, names in (("cudnn_conv_algo_search", _CONV_SEARCHES), ("arena_extend_strategy", _ARENA_STRATEGIES)):
         if key in parameters:
             number = parse_int(parameters[key])

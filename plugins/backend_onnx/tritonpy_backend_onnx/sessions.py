@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from tritonpy import ModelContext, Unavailable
+from tritonpy import MemoryUsage, ModelContext, Unavailable
 from tritonpy_backend_onnx.failures import failure_of
+from tritonpy_backend_onnx.memory import measured
 from tritonpy_backend_onnx.options import OnnxOptions
 from tritonpy_backend_onnx.providers import (
     CUDA,
-    OPENVINO,
     Device,
     Provider,
     check_available,
+    opens_alone,
     providers_for,
     shares_session,
 )
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 DEFAULT_FILENAME = "model.onnx"
-_openvino = threading.Lock()  # creating sessions with OpenVINO is not thread-safe
+_alone = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,12 @@ class Sessions:
         self._lock = threading.Lock()
         self._kept: dict[tuple[Device, tuple[int, ...]], OpenSession] = {}
         self._described: dict[Device, OpenSession] = {}
+        self._held: WeakKeyDictionary[Any, MemoryUsage] = WeakKeyDictionary()
+
+    def memory_usage(self) -> list[MemoryUsage]:
+        """Return what each session has that somebody refers to."""
+        with self._lock:
+            return list(self._held.values())
 
     def acquire(self, device: Device, cores: tuple[int, ...] = ()) -> OpenSession:
         """Return a session on `device`; raises a TritonError that says why the model cannot be opened there.
@@ -64,11 +73,17 @@ class Sessions:
             if cores:
                 described = None  # its threads run anywhere
             if not shares_session(providers):
-                return described or open_session(self._model, providers, cores)
+                return described or self._open(device, providers, cores)
             key = device, cores
             if key not in self._kept:
-                self._kept[key] = described or open_session(self._model, providers, cores)
+                self._kept[key] = described or self._open(device, providers, cores)
             return self._kept[key]
+
+    def _open(self, device: Device, providers: list[Provider], cores: tuple[int, ...]) -> OpenSession:
+        with measured(device, self._model.path) as measure:
+            opened = open_session(self._model, providers, cores)
+        self._held[opened.session] = measure.usage
+        return opened
 
     def describe(self, device: Device) -> Signature:
         """Return the model's signature; the session opened for it serves the first instance on `device`."""
@@ -159,10 +174,8 @@ def _create(onnxruntime: Any, path: Path, options: Any, providers: list[Provider
         # Without fallback: a provider that fails is an error, not a model that silently runs on the CPU.
         return onnxruntime.InferenceSession(str(path), options, providers=providers, enable_fallback=0)
 
-    if any(name == OPENVINO for name, _ in providers):
-        with _openvino:
-            return create()
-    return create()
+    with _alone if opens_alone(providers) else nullcontext():
+        return create()
 
 
 def _run_options(onnxruntime: Any, entries: Mapping[str, str]) -> Any:

@@ -15,6 +15,13 @@ def parse_int(value: str) -> int:
         raise InvalidArgument(f"failed to convert '{value}' to integral number") from None
 
 
+def parse_size(value: str) -> int:
+    """Return the number, 0 or above, that `value` spells; raises InvalidArgument."""
+    if not value.strip().isdecimal():
+        raise InvalidArgument(f"failed to convert '{value}' to unsigned long long integral number")
+    return int(value)
+
+
 def parse_bool(value: str) -> bool:
     """Return what true, on, 1, false, off or 0 mean, in any case; raises InvalidArgument."""
     try:

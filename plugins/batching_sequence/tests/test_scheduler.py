@@ -189,6 +189,20 @@ def test_once_stopped_live_sequences_go_on_and_no_new_one_begins(strategy):
 
 
 @STRATEGIES
+def test_when_nothing_more_can_come_those_that_wait_for_a_seat_get_it_though_nobody_ended(strategy):
+    world = World(text_of(strategy, batch=1))
+    world.send(1, start=True)
+    assert world.run() == ["1.1"]
+    world.send(1)
+    for name in (2, 3):
+        world.send(name, start=True)
+    world.scheduler.stop()
+    world.scheduler.finish()
+    assert [world.run(), world.run(), world.run(), world.run()] == [["1.2"], ["2.1"], ["3.1"], None]
+    assert not world.scheduler.is_live()
+
+
+@STRATEGIES
 def test_a_removed_instance_finishes_what_has_begun_there(strategy):
     world = World(text_of(strategy, batch=2), instances=2)
     for each in (1, 2, 3, 4):

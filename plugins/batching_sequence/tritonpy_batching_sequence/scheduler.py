@@ -152,6 +152,11 @@ class SequenceScheduler(Scheduler):
         """Start no more sequences; those that live may go on to their end."""
         self._stopped = True
 
+    def finish(self) -> None:
+        """End every sequence with the requests that it has: those that wait for a seat get one."""
+        for sequence in list(self._roster.live.values()):
+            self._roster.end(sequence)
+
     def _missing_start(self, id: int | str) -> InvalidArgument:  # noqa: A002
         return InvalidArgument(
             f"inference request for sequence {id} to model '{self.context.name}' must specify the START flag on the first "

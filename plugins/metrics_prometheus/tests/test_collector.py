@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tritonpy import Duration
+from tritonpy import SERVER_METRICS, Duration, MemoryUsage
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.exposition import text_format
 
@@ -98,6 +98,17 @@ def test_a_prometheus_parser_reads_it(engine):
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert list(families) == list(TRITON_FAMILIES)
     assert families["nv_inference_count"].samples[0].labels["_owner"] == 'te"am\\ of\nfive'
+
+
+def test_the_memory_of_a_model_is_shown_by_kind_and_device(engine):
+    engine.add(tags={"owner": "me"})
+    engine.add("silent")
+    engine.numbers[0].memory_usage = [MemoryUsage("CPU", 0, 12), MemoryUsage("GPU", 1, 2**40)]
+    assert [line for line in lines(engine) if line.startswith("nv_model_memory_bytes")] == [
+        'nv_model_memory_bytes{_owner="me",device="0",kind="CPU",model="addsub",version="1"} 12',
+        f'nv_model_memory_bytes{{_owner="me",device="1",kind="GPU",model="addsub",version="1"}} {2**40}',
+    ]
+    assert "nv_model_memory_bytes" in SERVER_METRICS
 
 
 CACHE_FAMILIES = [

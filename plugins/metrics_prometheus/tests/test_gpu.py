@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tritonpy import SERVER_METRICS
+from tritonpy import SERVER_METRICS, Nvml
 from tritonpy_metrics_prometheus.exposition import text_format
 from tritonpy_metrics_prometheus.gpu import GpuCollector
 
@@ -8,7 +8,7 @@ from .fake_nvml import MIB, FakeNvml, h100
 
 
 def collector(nvml, clock=lambda: 0):
-    return GpuCollector(nvml, {gpu["uuid"]: gpu for gpu in nvml.gpus}, 1000, clock)
+    return GpuCollector(Nvml(nvml, {gpu["uuid"]: gpu for gpu in nvml.gpus}), 1000, clock)
 
 
 def lines(found):

@@ -5,11 +5,9 @@ import sys
 import pytest
 
 from tritonpy_metrics_prometheus import nvml as finding
-from tritonpy_metrics_prometheus.nvml import open_gpus, visible
+from tritonpy_metrics_prometheus.nvml import open_gpus
 
 from .fake_nvml import FakeNvml, h100
-
-FOUR = {f"GPU-{number}": number for number in range(4)}
 
 
 @pytest.fixture
@@ -33,17 +31,6 @@ def test_every_gpu_is_found(installed):
     nvml = installed(FakeNvml(h100("GPU-a"), h100(b"GPU-b")))
     assert found({}) == ["GPU-a", "GPU-b"]
     assert nvml.open == 1
-
-
-@pytest.mark.parametrize(
-    ("chosen", "expected"),
-    [
-        (None, [0, 1, 2, 3]), ("2,0", [2, 0]), (" 1 ", [1]), ("GPU-3", [3]), ("GPU-1,2", [1, 2]), ("0,-1,2", [0]), ("0,7,2", [0]),
-        ("-1", []), ("", []), ("NoDevFiles", []), ("0,0", [0]),
-    ],
-)  # fmt: skip
-def test_cuda_s_own_variable_chooses_among_them(chosen, expected):
-    assert list(visible(FOUR, chosen).values()) == expected
 
 
 def test_without_a_visible_gpu_there_is_nothing_and_the_library_is_given_back(installed):

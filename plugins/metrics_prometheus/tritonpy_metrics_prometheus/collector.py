@@ -25,6 +25,8 @@ from tritonpy_metrics_prometheus.model_families import (
     FAILURE_NAME,
     GAUGES,
     LATENCIES,
+    MEMORY_HELP,
+    MEMORY_NAME,
     SUCCESS,
     ModelFamily,
 )
@@ -66,6 +68,7 @@ class EngineCollector(Collector):
                 yield self._counter(family, cached)
         for family in GAUGES:
             yield _gauge(family, models)
+        yield from _memory(models)
         yield from self._distributions(models)
 
     def _models(self) -> list[_Model]:
@@ -105,6 +108,16 @@ class EngineCollector(Collector):
                     count = counted.failures.get(reason.value, 0) if self._counting else 0
                     metric.add_sample(FAILURE_NAME, {**counted.labels, "reason": reason.value}, count)
         return metric
+
+
+def _memory(models: list[_Model]) -> Iterator[Metric]:
+    metric = Metric(MEMORY_NAME, MEMORY_HELP, "gauge")
+    for model in models:
+        for usage in model.statistics.memory_usage:
+            labels = {**model.labels, "kind": usage.type, "device": str(usage.id)}
+            metric.add_sample(MEMORY_NAME, labels, usage.byte_size)
+    if metric.samples:
+        yield metric
 
 
 def _gauge(family: ModelFamily, models: list[_Model]) -> Metric:

@@ -19,7 +19,6 @@ from tritonpy_metrics_prometheus.custom import CustomCollector
 from tritonpy_metrics_prometheus.gpu import GpuCollector
 from tritonpy_metrics_prometheus.nvml import open_gpus
 from tritonpy_metrics_prometheus.options import MetricsOptions
-from tritonpy_metrics_prometheus.pinned_memory import PinnedMemoryCollector
 
 GRACE_S = 2  # what a scrape in flight gets to finish when the server stops
 
@@ -81,7 +80,6 @@ class MetricsFrontend(Frontend):
             self._gpus = open_gpus(os.environ, interval_ns, now_ns)
         uuids = self._gpus.uuids if self._gpus is not None else ()
         registry.register(EngineCollector(engine, self.options.counter_latencies, uuids))
-        registry.register(PinnedMemoryCollector())
         if self._gpus is not None:
             registry.register(self._gpus)
         if self.options.cpu and (PROC / "stat").exists():

@@ -1,14 +1,16 @@
-"""The machine's GPUs as NVIDIA's management library (NVML) tells of them. `nvml` is the module of nvidia-ml-py."""
+"""The machine's GPUs as NVIDIA's management library (NVML) tells of them. In what is read, `nvml` is the module of nvidia-ml-py."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
+
+from tritonpy import Nvml
 
 log = logging.getLogger("tritonpy.metrics")
 
@@ -54,13 +56,12 @@ FAMILIES = (
 class GpuCollector(Collector):
     """Yields the GPU families, one sample per GPU; what a GPU does not tell is left out.
 
-    `gpus` are NVML's handles by UUID. Nothing runs between scrapes: a scrape that comes `interval_ns` after the last reading takes the next one.
+    Nothing runs between scrapes: a scrape that comes `interval_ns` after the last reading takes the next one.
     Two threads must not collect at the same time. `close` ends NVML.
     """
 
-    def __init__(self, nvml: Any, gpus: Mapping[str, Any], interval_ns: int, clock: Callable[[], int]) -> None:
+    def __init__(self, nvml: Nvml, interval_ns: int, clock: Callable[[], int]) -> None:
         self._nvml = nvml
-        self._gpus = gpus
         self._interval_ns = interval_ns
         self._clock = clock
         self._read_ns = clock()
@@ -70,7 +71,7 @@ class GpuCollector(Collector):
     @property
     def uuids(self) -> list[str]:
         """The UUIDs of the GPUs, in the order of the numbers that frameworks give them."""
-        return list(self._gpus)
+        return list(self._nvml.handles)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families that some GPU has; a counter tells what came since its first reading."""
@@ -86,7 +87,7 @@ class GpuCollector(Collector):
 
     def close(self) -> None:
         """Give NVML back; nothing may be collected afterwards."""
-        self._nvml.nvmlShutdown()
+        self._nvml.close()
 
     def _read(self) -> dict[str, dict[str, float]]:
         readings = {family.name: dict(self._values(family)) for family in FAMILIES}
@@ -97,8 +98,9 @@ class GpuCollector(Collector):
         return readings
 
     def _values(self, family: GpuFamily) -> Iterator[tuple[str, float]]:
-        for uuid, gpu in self._gpus.items():
+        library = self._nvml.library
+        for uuid, gpu in self._nvml.handles.items():
             try:
-                yield uuid, family.read(self._nvml, gpu)
-            except self._nvml.NVMLError as error:
+                yield uuid, family.read(library, gpu)
+            except library.NVMLError as error:
                 log.debug("GPU %s does not tell %s: %s", uuid, family.name, error)

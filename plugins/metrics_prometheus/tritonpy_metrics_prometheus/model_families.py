@@ -27,6 +27,11 @@ SUCCESS = ModelFamily(
     lambda statistics, _gauges: statistics.inference_stats.success.count,
 )  # fmt: skip
 
+MEMORY_NAME = "nv_model_memory_bytes"
+MEMORY_HELP = (
+    "Memory that the model holds, by kind (CPU, CPU_PINNED, GPU) and device, as far as that is known, in bytes"
+)
+
 FAILURE_NAME = "nv_inference_request_failure"
 FAILURE_HELP = "Inference requests answered with an error, by reason, whatever their batch size"
 

@@ -20,12 +20,47 @@ def test_folders_and_the_log_file_are_below_the_folder_of_the_file():
     assert raw["repositories"][0] == {"url": "./models"}
 
 
+def test_what_repositories_fetch_is_kept_below_it_too():
+    raw = {
+        "repositories": [{"url": "s3://b", "options": {"cache-directory": "kept"}}, {"url": "m", "options": 1}],
+        "repository_options": {
+            "s3": {"cache_directory": "all", "parallel": 2},
+            "gs": {"cache_directory": "/gs"},
+            "as": None,
+        },
+    }
+    assert anchored(raw, FOLDER) == {
+        "repositories": [
+            {"url": "s3://b", "options": {"cache-directory": "/etc/server/kept"}},
+            {"url": "/etc/server/m", "options": 1},
+        ],
+        "repository_options": {
+            "s3": {"cache_directory": "/etc/server/all", "parallel": 2},
+            "gs": {"cache_directory": "/gs"},
+            "as": None,
+        },
+    }
+
+
 def test_the_files_of_authenticators_are_below_the_folder_of_the_file():
     auth = {"api_keys": {"file": "keys.toml"}, "jwt": {"jwks-file": "set.json", "jwks_url": "https://h/s"}, "own": None}
     assert anchored({"auth": auth}, FOLDER)["auth"] == {
         "api_keys": {"file": "/etc/server/keys.toml"},
         "jwt": {"jwks-file": "/etc/server/set.json", "jwks_url": "https://h/s"},
         "own": None,
+    }
+
+
+def test_the_files_of_repository_agents_are_below_it_too_one_or_many():
+    agents = {
+        "sealed": {"verify_key_files": ["a.pem", "/b.pem", 1], "directory": "d"},
+        "own": {"file": "f"},
+        "odd": {"files": 1},
+    }
+    assert anchored({"repo_agents": agents}, FOLDER)["repo_agents"] == {
+        "sealed": {"verify_key_files": ["/etc/server/a.pem", "/b.pem", 1], "directory": "d"},
+        "own": {"file": "/etc/server/f"},
+        "odd": {"files": 1},
     }
 
 

@@ -55,7 +55,7 @@ def test_all_problems_of_all_sections_are_reported_together():
         "frontends": {"http": 4},
     }
     assert refusal(raw) == [
-        "repositories[0].secret: unknown option 'secret'; valid here: url",
+        "repositories[0].secret: unknown option 'secret'; valid here: url, options",
         "repositories[1]: 'url' is missing: expected text, of length 1 or more",
         "control.mode: expected one of: none, explicit, poll; got 'manual'",
         "control.interval-s: expected a number, at least 0; got 'soon'",

@@ -13,6 +13,7 @@ from tritonpy import (
     Batch,
     InferResponse,
     InvalidArgument,
+    MemoryUsage,
     Options,
     Tensor,
     gather,
@@ -229,6 +230,27 @@ class ClosesOnce(Doubler):
         del self.home
 
 
+class TellsOfAnotherKind(Doubler):
+    def memory_usage(self):
+        return [MemoryUsage("VRAM", 0, 1)]
+
+
+class TellsInPairs(Doubler):
+    def memory_usage(self):
+        return [("GPU", 1)]
+
+
+class TellsOfLessThanNothing(Doubler):
+    @classmethod
+    def load(cls, model):
+        return "weights"
+
+    @classmethod
+    def shared_memory_usage(cls, shared):
+        return [MemoryUsage("GPU", 0, -1)]
+
+
+HELD = "test_what_it_says_of_its_memory_is_a_number_of_bytes_per_kind_and_device"
 BROKEN = {
     FailsToLoad: "test_loads_and_answers",
     Forgetful: "test_every_request_of_a_batch_is_answered_exactly_once",
@@ -241,6 +263,9 @@ BROKEN = {
     DiesOfAFailure: "test_a_failure_answers_the_batch_and_the_instance_goes_on",
     SharesState: "test_two_versions_live_side_by_side",
     ClosesOnce: "test_close_may_come_twice",
+    TellsOfAnotherKind: HELD,
+    TellsInPairs: HELD,
+    TellsOfLessThanNothing: HELD,
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from core.tests.testing.contracts import test_backend as threaded
+from core.tests.toys.heavy import OWN, WEIGHTS, Heavy
 from core.tests.toys.isolated import ISOLATED, ROOT, Caller, Fragile
 from tritonpy.testing import BackendContract, BackendHarness, ToyEngine, ToyModel, model_config
 
@@ -38,6 +39,13 @@ def test_a_death_answers_what_is_open_and_nothing_is_started_again(tmp_path: Pat
         ((answer,),) = harness.execute(request)
     assert answer.error is not None
     assert "it exited with status 3" in answer.error.message
+
+
+@pytest.mark.parametrize("where", ["", ISOLATED], ids=["thread", "process"])
+def test_what_it_holds_is_asked_across_the_process_too(tmp_path: Path, where: str) -> None:
+    with BackendHarness(Heavy, model_config(CALLER + where), tmp_path) as harness:
+        found = {(each.type, each.id): each.byte_size for each in harness.memory_usage()}
+    assert found == {("GPU", 1): WEIGHTS, ("GPU", 0): OWN, ("CPU_PINNED", 0): 5, ("CPU", 0): 7}
 
 
 def test_the_engine_of_the_harness_is_the_backends(tmp_path: Path) -> None:

@@ -100,6 +100,21 @@ class OtherFolder(Folder):
         return listing.path / "1"
 
 
+class Possessive(Folder):
+    def localize(self, listing):
+        target = listing.path.parent.parent / "handed out"
+        shutil.copytree(listing.path, target, dirs_exist_ok=True)
+        return target
+
+    def release(self, path):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class Deaf(Folder):
+    def interrupt(self):
+        raise RuntimeError("not now")
+
+
 class Nameless(Folder):
     def scan(self):
         return {name.upper(): listing for name, listing in super().scan().items()}
@@ -134,6 +149,8 @@ BROKEN = {
     TooHelpful: "test_one_model_is_found_as_the_scan_lists_it",
     TopFilesOnly: "test_scan_lists_models_by_name",
     Nameless: "test_scan_lists_models_by_name",
+    Possessive: "test_two_users_of_a_model_do_not_disturb_each_other",
+    Deaf: "test_waiting_can_be_interrupted_and_nothing_need_be_watched",
     Ghost: "test_an_empty_repository_lists_nothing",
     Unsteady: "test_fingerprints_are_stable",
     Blind: "test_a_changed_file_changes_its_fingerprint_and_the_model_s",

@@ -12,8 +12,9 @@ DEFAULT_REPOSITORY = "./models"
 def anchored(raw: object, folder: Path) -> object:
     """Return a copy of `raw`, the content of a server.yaml in `folder`, with its relative paths below `folder`.
 
-    These are the repositories without a scheme, the default one too, the folder of backends, the log file, the trace file, and the options of
-    authenticators and of TLS that are called files, and the certificates of a cache. What has another shape than it should is left to decoding.
+    These are the repositories without a scheme, the default one too, the folder for what repositories fetch, that of backends, the log file, the
+    trace file, and the options of authenticators, repository agents and TLS that are called files, and the certificates of a cache. What has another
+    shape than it should is left to decoding.
     """
     if raw is None:
         raw = {}
@@ -22,9 +23,14 @@ def anchored(raw: object, folder: Path) -> object:
     result: dict[Any, Any] = {**raw}
     repositories = raw.get("repositories", [{"url": DEFAULT_REPOSITORY}])
     if isinstance(repositories, list):
-        result["repositories"] = [_with_path(each, "url", folder) for each in repositories]
-    if isinstance(raw.get("auth"), Mapping):
-        result["auth"] = {name: _with_files(each, folder) for name, each in raw["auth"].items()}
+        result["repositories"] = [_with_cache(_with_path(each, "url", folder), folder) for each in repositories]
+    if isinstance(raw.get("repository_options"), Mapping):
+        result["repository_options"] = {
+            name: _with_kept(each, folder) for name, each in raw["repository_options"].items()
+        }
+    for section in ("auth", "repo_agents"):
+        if isinstance(raw.get(section), Mapping):
+            result[section] = {name: _with_files(each, folder) for name, each in raw[section].items()}
     if isinstance(raw.get("frontends"), Mapping):
         result["frontends"] = {name: _with_tls(each, folder) for name, each in raw["frontends"].items()}
     if isinstance(raw.get("cache"), Mapping):
@@ -37,6 +43,16 @@ def anchored(raw: object, folder: Path) -> object:
     return _with_path(result, "backend_directory", folder)
 
 
+def _with_cache(repository: object, folder: Path) -> object:
+    if not isinstance(repository, Mapping) or "options" not in repository:
+        return repository
+    return {**repository, "options": _with_kept(repository["options"], folder)}
+
+
+def _with_kept(options: object, folder: Path) -> object:
+    return _with_path(_with_path(options, "cache_directory", folder), "cache-directory", folder)
+
+
 def _with_tls(options: object, folder: Path) -> object:
     if not isinstance(options, Mapping) or "tls" not in options:
         return options
@@ -47,7 +63,16 @@ def _with_files(options: object, folder: Path) -> object:
     for key in options if isinstance(options, Mapping) else ():
         if str(key).endswith("file"):
             options = _with_path(options, key, folder)
+        elif str(key).endswith("files"):
+            options = _with_paths(options, key, folder)
     return options
+
+
+def _with_paths(options: Any, key: str, folder: Path) -> object:
+    values = options[key]
+    if not isinstance(values, list):
+        return options
+    return {**options, key: [str(folder / value) if isinstance(value, str) else value for value in values]}
 
 
 def _with_certificates(options: object, folder: Path) -> object:

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.decode import decode_options
+from tritonpy.config.server.device_settings import DeviceSettings, device_problems
 from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
 from tritonpy.config.server.invalid import InvalidServerConfig
 from tritonpy.config.server.latency_settings import LatencySettings, parse_quantiles
@@ -29,9 +30,13 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RepositorySettings(_Section, frozen=True):
-    """One model repository; the scheme of `url` chooses the plugin, no scheme is a local folder."""
+    """One model repository; the scheme of `url` chooses the plugin, no scheme is a local folder.
+
+    `options` are that plugin's, for this repository alone: they win over `repository_options` of the scheme.
+    """
 
     url: Annotated[str, Meta(min_length=1)]
+    options: RawOptions = {}
 
 
 class ControlSettings(_Section, frozen=True):
@@ -104,6 +109,7 @@ class ServerConfig(_Section, frozen=True):
     access: AccessSettings = AccessSettings()
     sharing: Annotated[dict[str, RawOptions], Meta(description="How callers share the server, one way at most.")] = {}
     rate_limit: RateLimitSettings = RateLimitSettings()
+    devices: DeviceSettings = DeviceSettings()
     host_policies: Annotated[
         dict[str, HostPolicySettings], Meta(description="Where on the host instances run, by the name of their policy.")
     ] = {}
@@ -117,6 +123,10 @@ class ServerConfig(_Section, frozen=True):
         ),
     ] = DEFAULT_BACKEND_DIRECTORY
     repo_agents: dict[str, RawOptions] = {}
+    required_repo_agents: Annotated[
+        list[str],
+        Meta(description="Repository agents that every model's configuration must name, or it is not loaded."),
+    ] = []
     repository_options: Annotated[
         dict[str, RawOptions], Meta(description="Options of repositories by URL scheme.")
     ] = {}
@@ -168,6 +178,7 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         problems.append(ConfigProblem("control.load", text))
     if control.mode == "poll" and control.interval_s == 0:
         problems.append(ConfigProblem("control.interval_s", "mode 'poll' needs more than 0 seconds"))
+    problems += device_problems(config.devices)
     problems += _each_parsed(parse_quantiles, {"latencies.quantiles": config.latencies.quantiles})
     problems += _each_parsed(
         parse_resource, {f"rate_limit.resources.{key}": key for key in config.rate_limit.resources}

@@ -8,8 +8,6 @@ from tritonpy.config.known_backends import TENSORRT_PLATFORM
 from tritonpy.config.problem import ConfigProblem
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
-MIN_COMPUTE_CAPABILITY = 6.0
-
 
 def group_problems(config: ModelConfig, gpus: Sequence[int], min_compute_capability: float) -> Iterator[ConfigProblem]:
     """Yield the instance groups that cannot be made on this machine with the GPUs `gpus`."""

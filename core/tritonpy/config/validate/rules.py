@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.server.device_settings import MIN_COMPUTE_CAPABILITY
 from tritonpy.config.validate.batch_strategy import batch_strategy_problems
 from tritonpy.config.validate.batch_tensors import batch_tensor_problems
 from tritonpy.config.validate.cache import cache_problems
 from tritonpy.config.validate.dynamic import dynamic_batching_problems
 from tritonpy.config.validate.ensemble import ensemble_problems
-from tritonpy.config.validate.groups import MIN_COMPUTE_CAPABILITY, group_problems
+from tritonpy.config.validate.groups import group_problems
 from tritonpy.config.validate.identity import identity_problems
 from tritonpy.config.validate.metrics import metrics_problems
 from tritonpy.config.validate.sequence import sequence_problems
@@ -30,7 +31,8 @@ def validate(
 ) -> list[ConfigProblem]:
     """Return everything that is wrong with a normalised configuration; the first problem is the one that Triton reports.
 
-    `model_name` is the name that the repository gives the model, `gpus` the ids of the GPUs that serve. `tensors` False leaves out the inputs
+    `model_name` is the name that the repository gives the model, `gpus` the ids of the GPUs that serve, which have at least the
+    compute capability `min_compute_capability`. `tensors` False leaves out the inputs
     and outputs, for a configuration that its backend has yet to complete. What needs another model's configuration (an ensemble's
     steps) is not checked here.
     """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.worker import Launcher
 from tritonpy.errors import Internal, Unavailable
@@ -18,12 +19,14 @@ from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.isolation import loads_elsewhere
+from tritonpy.runners.memory_report import MemoryReport
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Newcomer, Runner
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.runners.workers.instance import Instance
 from tritonpy.runners.workers.permit import Permit
+from tritonpy.runners.workers.process_memory import process_memory
 from tritonpy.runners.workers.worker import Worker
 from tritonpy.types import InferRequest
 
@@ -74,6 +77,7 @@ class WorkerRunner(Runner):
         self._permits: dict[Instance, str] = {}
         self._stopped = False
         self._readiness = ReadinessCheck(self._ask, model.log)
+        self._memory = MemoryReport(self._held, model.log)
 
     def add(self, newcomers: Sequence[Newcomer]) -> None:
         with self._changing:
@@ -130,6 +134,12 @@ class WorkerRunner(Runner):
         workers = [instance.worker for instance in self._instances.values()]
         asks = any(worker is not None and worker.asks_ready for worker in workers)
         return self.alive() and (not asks or self._readiness.answer())
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        return self._memory.latest()
+
+    def measure_memory(self) -> None:
+        self._memory.renew()
 
     def cancelled(self, request: InferRequest) -> None:
         batch = request.batch  # read once: its answer takes it away, on the loop's thread
@@ -198,6 +208,13 @@ class WorkerRunner(Runner):
             return all(await asyncio.gather(*(worker.is_ready() for worker in workers)))
 
         return self._wait(ask())
+
+    def _held(self) -> Iterator[MemoryUsage]:
+        for instance in self._instances.values():
+            worker = instance.worker
+            if worker is not None and not self._stopped:
+                told = self._wait(worker.memory_usage()) if worker.tells_memory else ()
+                yield from process_memory(worker.pid, told)
 
     def _wait(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

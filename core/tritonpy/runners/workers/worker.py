@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Internal, TritonError, error_of
 from tritonpy.ipc import Frame, Kind
@@ -24,12 +25,14 @@ from tritonpy.runners.workers.lifeline import lifeline
 from tritonpy.runners.workers.off_loop import on_a_thread
 from tritonpy.runners.workers.output import Output
 from tritonpy.runners.workers.questions import TakeMore
+from tritonpy.runners.workers.said import convert
 from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
     from tritonpy.runners.workers.neighbours import Neighbours
 
 _REAP_S = 2.0  # between the end of a worker's socket and that of its process, before it is killed
+_MEMORY_LIMIT_S = 5.0
 FINALIZE_LIMIT_S = 30.0  # for a worker's own clean-up, before it is killed
 
 
@@ -71,6 +74,8 @@ class Worker:
             {"model": model.name, "version": model.version, "instance": instance.name},
         )
         self.asks_ready = False
+        self.tells_memory = False
+        self.pid = 0
         self.checks_strings = False  # it walks large BYTES tensors itself, when it decodes them
         self._process: WorkerProcess
         self._output: Output
@@ -115,6 +120,8 @@ class Worker:
             raise
         self.asks_ready = bool(said.get("asks_ready"))
         self.checks_strings = bool(said.get("checks_strings"))
+        self.tells_memory = bool(said.get("tells_memory"))
+        self.pid = int(said.get("pid") or self._process.pid)
         self._instance.max_open = said.get("max_open")
         if said.get("unbound"):
             self._log.warning("host policy of instance '%s': %s", self._instance.name, said["unbound"])
@@ -122,6 +129,11 @@ class Worker:
     async def is_ready(self) -> bool:
         """Ask the worker's own readiness check. Raises TritonError."""
         return bool(await self._conversation.ask("is_ready", {})) if self.asks_ready else True
+
+    async def memory_usage(self) -> list[MemoryUsage]:
+        """Return what its backend says. Raises TritonError, and TimeoutError where the worker has no time to answer."""
+        asking = self._conversation.ask("memory_usage", {})
+        return convert(await asyncio.wait_for(asking, _MEMORY_LIMIT_S), list[MemoryUsage])
 
     async def stop(self) -> None:
         """Let the worker clean up and wait for its end; it is killed when that takes too long."""

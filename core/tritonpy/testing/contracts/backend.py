@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.api.backend import Backend
+from tritonpy.api.engine import MemoryUsage
 from tritonpy.testing.backend_harness import BackendHarness
 from tritonpy.testing.contracts.optional import given, only_where
 from tritonpy.testing.contracts.plugin import PluginContract
@@ -122,6 +123,17 @@ class BackendContract(PluginContract):
                 [expected] = old.execute(*self.requests(old, 1))
             [answers] = new.execute(*self.requests(new, 1))
             _same_answers(_succeeded(answers), _succeeded(expected), self.tolerance)
+
+    def test_what_it_says_of_its_memory_is_a_number_of_bytes_per_kind_and_device(self, tmp_path: Path) -> None:
+        with self.load(tmp_path) as harness:
+            harness.execute(*self.requests(harness, 1))
+            for usage in harness.memory_usage():
+                assert isinstance(usage, MemoryUsage), f"{usage!r} is no MemoryUsage"
+                assert usage.type in {"CPU", "CPU_PINNED", "GPU"}, f"there is no memory of the type '{usage.type}'"
+                assert isinstance(usage.id, int), f"the device is {usage.id!r}"
+                assert usage.id >= 0, f"there is no device {usage.id}"
+                assert isinstance(usage.byte_size, int), f"the size is {usage.byte_size!r}"
+                assert usage.byte_size >= 0, f"the size is {usage.byte_size}"
 
     def test_close_may_come_twice(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:

@@ -105,6 +105,24 @@ class RepositoryContract(PluginContract):
             repository.release(folder)
         repository.close()
 
+    def test_two_users_of_a_model_do_not_disturb_each_other(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        listing = repository.scan()["one"]
+        first, second = repository.localize(listing), repository.localize(listing)
+        repository.release(first)
+        for path, content in MODELS["one"].items():
+            file = second / path
+            assert file.is_file(), f"release() of one folder took '{path}' from another"
+            assert file.read_bytes() == content
+        repository.release(second)
+        repository.close()
+
+    def test_waiting_can_be_interrupted_and_nothing_need_be_watched(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        repository.watch(lambda: None)
+        repository.interrupt()
+        repository.close()
+
     @only_where(given("unreachable_url"))
     def test_an_unreachable_repository_is_unavailable(self, tmp_path: Path) -> None:
         try:

@@ -152,6 +152,15 @@ class SchedulerContract(PluginContract):
             harness.witness.check(*harness.enqueued)
 
     @only_where(_has_instances)
+    def test_after_finish_what_waits_still_runs(self) -> None:
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 5)
+            harness.scheduler.stop()
+            harness.scheduler.finish()
+            harness.finish()
+            harness.witness.check(*harness.enqueued)
+
+    @only_where(_has_instances)
     def test_a_request_that_is_handed_back_is_answered_once(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 3)

@@ -55,7 +55,13 @@ def launched() -> Iterator[Launched]:
 
 def test_a_process_starts_executes_and_stops(launched: Launched) -> None:
     said = launched.next(Kind.STARTED).extras
-    assert said == {"pid": launched.process.pid, "max_open": None, "asks_ready": False, "unbound": ""}
+    assert said == {
+        "pid": launched.process.pid,
+        "max_open": None,
+        "asks_ready": False,
+        "tells_memory": False,
+        "unbound": "",
+    }
     launched.wire.send(Kind.EXECUTE, [1, 7, 1, 0], rows=[[Tensor.from_numpy("IN", np.array([4], np.int32))]])
     answered = launched.wire.answered()
     assert (answered.rows, answered.done[0][0]) == ([{"OUT": [8]}], 7)

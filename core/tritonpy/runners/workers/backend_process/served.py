@@ -9,11 +9,15 @@ from pathlib import Path
 import msgspec
 
 from tritonpy.api.backend import Backend, ModelContext
-from tritonpy.api.engine import Engine
+from tritonpy.api.engine import Engine, MemoryUsage
 from tritonpy.custom_metrics import ModelMetrics
+from tritonpy.device_memory import MemoryPools
+from tritonpy.devices import visible_gpus
 from tritonpy.layout import BatchLayout
+from tritonpy.runners.memory_report import lent, tells_memory
 from tritonpy.runners.workers.backend_process.reference import resolve
 from tritonpy.runners.workers.backend_process.start import Start
+from tritonpy.statistics.memory import summed
 from tritonpy.types import Batch
 
 log = logging.getLogger("tritonpy.instance")
@@ -35,6 +39,20 @@ class Served:
             self._unload()
             raise
         self.context.take_more = take_more
+
+    def memory_usage(self) -> list[MemoryUsage]:
+        """Return what the backend says that it holds; from any thread."""
+        told = [*self._kind.shared_memory_usage(self.model.shared), *self.backend.memory_usage()]
+        return summed([*told, *lent(self.model.memory)])
+
+    @property
+    def tells_memory(self) -> bool:
+        """Whether the backend says anything of its memory, or may have some of the pools."""
+        return tells_memory(self._kind) or self.model.memory.lends
+
+    def is_ready(self) -> bool:
+        """Return what the backend says to that; from any thread."""
+        return bool(self.backend.is_ready())
 
     @property
     def asks_ready(self) -> bool:
@@ -75,4 +93,5 @@ def _model_context(start: Start, kind: type[Backend], engine: Engine, metrics: M
         default_max_batch_size=model.default_max_batch_size,
         backend_directory=model.backend_folder(),
         layout=BatchLayout.of(config),
+        memory=MemoryPools(model.devices, visible_gpus()).of_model(config.optimization),
     )

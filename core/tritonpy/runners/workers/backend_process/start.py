@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.errors import Internal
 from tritonpy.ipc import VERSION
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -29,6 +30,7 @@ class StartModel(msgspec.Struct):
     output_types: dict[str, str]
     options: dict[str, Any]
     default_max_batch_size: int
+    devices: DeviceSettings = DeviceSettings()
 
     @classmethod
     def of(cls, model: ModelContext) -> StartModel:
@@ -44,6 +46,7 @@ class StartModel(msgspec.Struct):
             dict(model.output_types),
             msgspec.to_builtins(model.options),
             model.default_max_batch_size,
+            model.memory.settings,
         )
 
     def parsed_config(self) -> ModelConfig:

@@ -27,7 +27,7 @@ from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.runners.workers.backend_process.incoming import Incoming
 from tritonpy.runners.workers.backend_process.logs import send_log_to
 from tritonpy.runners.workers.backend_process.metrics import Link, RemoteMetrics
-from tritonpy.runners.workers.backend_process.readiness import Readiness
+from tritonpy.runners.workers.backend_process.questioned import Questioned
 from tritonpy.runners.workers.backend_process.remote_engine import RemoteEngine
 from tritonpy.runners.workers.backend_process.served import Served
 from tritonpy.runners.workers.backend_process.start import Start
@@ -68,11 +68,12 @@ class Worker:
             self._refuse(error)
             return 1
         self._incoming.serve(served.model, served.context)
-        Readiness(self._channel, served.backend)
+        Questioned(self._channel, {"is_ready": served.is_ready, "memory_usage": served.memory_usage})
         extras = {
             "pid": os.getpid(),
             "max_open": served.context.max_open,
             "asks_ready": served.asks_ready,
+            "tells_memory": served.tells_memory,
             "unbound": unbound,
         }
         self._channel.send(Kind.STARTED, extras=extras)

@@ -1,0 +1,132 @@
+"""Work of at least 10 ms per execution for each backend, and the models that do it.
+
+The models are those of `examples/formats` and `examples/sentences`, with a configuration that names the batch, the number of instances and the threads.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.processes import ROOT
+
+Array = npt.NDArray[Any]
+DIGITS, TEXTS, TOKENS = 16384, 8, 64
+WORDS = 30000  # numbers of ordinary words in the encoder's vocabulary
+CONFIG = """\
+{head}
+max_batch_size: {batch}
+input [{inputs}]
+output [{outputs}]
+instance_group [{{ count: {count} kind: KIND_CPU }}]
+{parameters}
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a model takes and gives: name -> (data type of the configuration, dims)."""
+
+    inputs: dict[str, tuple[str, str]]
+    outputs: dict[str, tuple[str, str]]
+    batch: int
+
+    def arrays(self, rows: int) -> dict[str, Array]:
+        """Return inputs of `rows` rows, the same each time."""
+        random = np.random.default_rng(0)
+        if "FP32" in {kind for kind, _ in self.inputs.values()}:
+            return {name: random.integers(0, 17, (rows, 64)).astype(np.float32) for name in self.inputs}
+        ids, mask = self.inputs
+        return {ids: random.integers(1000, WORDS, (rows, TOKENS)), mask: np.ones((rows, TOKENS), np.int64)}
+
+    def answers(self, rows: int) -> dict[str, Array]:
+        """Return outputs of the right size, for a payload."""
+        return {name: np.zeros((rows, int(dims)), np.float32) for name, (_, dims) in self.outputs.items()}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One model of one backend: the `made` folder of its files, the head of its configuration, and how its threads are called."""
+
+    framework: str
+    made: str
+    kind: Kind
+    head: str
+    threads: tuple[str, ...]
+    more: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """As the tables show it."""
+        return f"{self.framework}, {self.made.replace('_', ' ')}"
+
+    def config(self, count: int, threads: int) -> str:
+        """Return a configuration with `count` instances of `threads` threads each, 0 for the framework's own choice."""
+        parameters = {**self.more, **({name: str(threads) for name in self.threads} if threads else {})}
+        return CONFIG.format(
+            head=self.head, batch=self.kind.batch, count=count,
+            inputs=_tensors(self.kind.inputs), outputs=_tensors(self.kind.outputs),
+            parameters="\n".join(
+                f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in parameters.items()
+            ),
+        )  # fmt: skip
+
+
+def _tensors(tensors: dict[str, tuple[str, str]]) -> str:
+    return ", ".join(
+        f'{{ name: "{name}" data_type: TYPE_{kind} dims: [{dims}] }}' for name, (kind, dims) in tensors.items()
+    )
+
+
+def _digits(image: str = "image", scores: str = "scores") -> Kind:
+    return Kind({image: ("FP32", "64")}, {scores: ("FP32", "10")}, DIGITS)
+
+
+def _encoder(ids: str = "input_ids", mask: str = "attention_mask", embedding: str = "sentence_embedding") -> Kind:
+    return Kind({ids: ("INT64", "-1"), mask: ("INT64", "-1")}, {embedding: ("FP32", "384")}, TEXTS)
+
+
+_ORT, _TORCH, _OPENVINO = ("intra_op_thread_count",), ("INTRA_OP_THREAD_COUNT",), ("INFERENCE_NUM_THREADS",)
+_TF, _TRANSFORMER = ("TF_NUM_INTRA_THREADS",), ("intra_op_thread_count",)
+SUBJECTS = (
+    Subject("onnxruntime", "digits_onnx", _digits(), 'backend: "onnxruntime"', _ORT),
+    Subject("onnxruntime", "encoder_onnx", _encoder(), 'backend: "onnxruntime"', _ORT),
+    Subject("pytorch", "digits_torchscript", _digits("INPUT__0", "OUTPUT__0"), 'platform: "pytorch_libtorch"', _TORCH),
+    Subject("pytorch", "digits_exported", _digits(scores="OUTPUT__0"), 'platform: "torch_aoti"', _TORCH),
+    Subject("pytorch", "encoder_torch", _encoder(embedding="OUTPUT__0"), 'platform: "torch_aoti"', _TORCH),
+    Subject("tensorflow", "digits_savedmodel", _digits(), 'platform: "tensorflow_savedmodel"', _TF),
+    Subject("openvino", "digits_openvino", _digits(), 'backend: "openvino"', _OPENVINO),
+    Subject("openvino", "encoder_openvino", _encoder(), 'backend: "openvino"', _OPENVINO),
+    Subject(
+        "transformer", "encoder_transformer", _encoder(embedding="embedding"), 'backend: "transformer"', _TRANSFORMER
+    ),
+)
+MADE_BY = (
+    ("examples.formats", "digits", ("onnx", "torchscript", "exported", "openvino")),
+    ("examples.formats", "digits", ("savedmodel",)),
+    ("examples.sentences", "encoder", ("onnx", "torch", "openvino", "transformer")),
+)
+
+
+def make(folder: Path, subjects: tuple[Subject, ...]) -> None:
+    """Write the model files of `subjects` below `folder`, each as the scripts in `examples/` make it; what is there already stays."""
+    lacking = {subject.made for subject in subjects if not (folder / subject.made).is_dir()}
+    for module, prefix, formats in MADE_BY:
+        chosen = [form for form in formats if f"{prefix}_{form}" in lacking]
+        if chosen:
+            subprocess.run(
+                [sys.executable, "-m", module, str(folder), *chosen], cwd=ROOT, check=True, capture_output=True
+            )
+
+
+def serve_as(made: Path, repository: Path, subject: Subject, name: str, count: int = 1, threads: int = 0) -> None:
+    """Put `subject` into `repository` as the model `name`."""
+    (repository / name).mkdir(parents=True)
+    (repository / name / "1").symlink_to((made / subject.made / "1").resolve())
+    (repository / name / "config.pbtxt").write_text(subject.config(count, threads))

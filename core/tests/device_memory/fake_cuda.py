@@ -1,0 +1,45 @@
+"""CUDA without a GPU: what it allocates is ordinary memory of this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from tritonpy.cuda_calls import CudaError
+
+
+class FakeCuda:
+    """Does what `CudaCalls` does. `pinned` and `on_gpu` are the sizes of what is allocated; `limit` is the most that there may be at once."""
+
+    def __init__(self, limit=1 << 30):
+        self.limit = limit
+        self.allocations = Counter()  # all that there ever were, by kind
+        self._live = {}
+
+    @property
+    def pinned(self):
+        return [array.nbytes for kind, array in self._live.values() if kind == "pinned"]
+
+    def on_gpu(self, device_id):
+        return [array.nbytes for kind, array in self._live.values() if kind == device_id]
+
+    def pin(self, size):
+        return self._allocate("pinned", size)
+
+    def allocate(self, size, device_id):
+        return self._allocate(device_id, size)
+
+    def unpin(self, address):
+        assert self._live.pop(address)[0] == "pinned"
+
+    def free(self, address, device_id):
+        assert self._live.pop(address)[0] == device_id
+
+    def _allocate(self, kind, size):
+        if sum(array.nbytes for each, array in self._live.values() if each == kind) + size > self.limit:
+            raise CudaError("cudaMalloc: cudaErrorMemoryAllocation")
+        array = np.zeros(size, np.uint8)
+        self.allocations[kind] += 1
+        self._live[array.ctypes.data] = kind, array
+        return array.ctypes.data

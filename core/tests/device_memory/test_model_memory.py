@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.tests.device_memory.fake_cuda import FakeCuda
+from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.device_memory import MemoryPools, ModelMemory
+from tritonpy.errors import Unavailable
+from tritonpy.gather import gather
+from tritonpy.types import Batch, InferRequest, Tensor
+from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
+
+
+@pytest.fixture
+def cuda():
+    return FakeCuda()
+
+
+def memory(cuda, pinned=1 << 20, on_gpu=1 << 16, **wishes):
+    settings = DeviceSettings(pinned_memory_pool_byte_size=pinned, cuda_memory_pool_byte_size={"0": on_gpu})
+    policy = ModelOptimizationPolicy()
+    for name, enable in wishes.items():
+        getattr(policy, name).enable = enable
+    return MemoryPools(settings, [0], lambda: cuda).of_model(policy)
+
+
+def held(model):
+    return {(kind, device): size for kind, device, size in model.held()}
+
+
+def test_without_gpus_there_is_nothing_to_be_had():
+    model = ModelMemory()
+    assert (model.pinned_input, model.pinned_output, list(model.held()), model.lends) == (None, None, [], False)
+    with pytest.raises(Unavailable, match="on GPU 0: there is no such GPU"):
+        model.on_device(0, 8)
+
+
+def test_inputs_of_a_batch_are_gathered_where_a_gpu_reads_them_fastest(cuda):
+    model = memory(cuda)
+    rows = [np.full((1, 3), number, np.float32) for number in (1, 2)]
+    requests = [InferRequest("m", {"IN": Tensor.from_numpy("IN", row)}, None) for row in rows]
+    (tensor,) = gather(Batch(requests), model.pinned_input)
+    assert tensor.data.tolist() == [[1.0] * 3, [2.0] * 3]
+    assert held(model) == {("CPU_PINNED", 0): 24, ("GPU", 0): 0}
+    del tensor
+    assert held(model)["CPU_PINNED", 0] == 0
+
+
+def test_while_the_pool_has_no_room_the_memory_is_ordinary(cuda):
+    model = memory(cuda, pinned=256)
+    first = model.pinned_input("IN", "INT64", (32,))
+    second = model.pinned_output("OUT", "INT64", (2, 16))
+    assert (second.shape, second.dtype, held(model)["CPU_PINNED", 0]) == ((2, 16), np.int64, 256)
+    del first
+
+
+@pytest.mark.parametrize(
+    ("wishes", "inputs", "outputs"),
+    [
+        ({}, True, True),
+        ({"input_pinned_memory": False}, False, True),
+        ({"output_pinned_memory": False}, True, False),
+        ({"input_pinned_memory": True, "output_pinned_memory": False}, True, False),
+    ],
+)
+def test_a_model_says_whether_its_inputs_and_outputs_are_pinned(cuda, wishes, inputs, outputs):
+    model = memory(cuda, **wishes)
+    assert (model.pinned_input is not None, model.pinned_output is not None) == (inputs, outputs)
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 30])
+def test_where_nothing_can_be_pinned_nobody_copies_for_it(limit):
+    cuda = FakeCuda(limit)
+    model = memory(cuda, pinned=0 if limit else 1 << 20)
+    if not limit:
+        assert model.pinned_input("IN", "FP32", (4,)).shape == (4,)  # who asks first finds out
+    assert (model.pinned_input, model.pinned_output) == (None, None)
+
+
+def test_memory_of_a_gpu_comes_from_its_pool_and_beyond_that_from_itself(cuda):
+    model = memory(cuda, on_gpu=512)
+    pieces = [model.on_device(0, size) for size in (300, 4000)]
+    assert (cuda.on_gpu(0), held(model)["GPU", 0]) == ([512, 4000], 4300)
+    del pieces
+    assert (cuda.on_gpu(0), held(model)["GPU", 0]) == ([512], 0)
+    cuda.limit = 600
+    with pytest.raises(Unavailable, match=r"^Failed to allocate CUDA memory on GPU 0 with byte size 4000: "):
+        model.on_device(0, 4000)
+
+
+def test_each_model_is_counted_for_itself(cuda):
+    settings = DeviceSettings()
+    pools = MemoryPools(settings, [0], lambda: cuda)
+    one, other = (pools.of_model(ModelOptimizationPolicy()) for _ in range(2))
+    kept = one.pinned_input("IN", "UINT8", (10,))
+    assert [held(model)["CPU_PINNED", 0] for model in (one, other)] == [10, 0]
+    assert kept.shape == (10,)

@@ -1,0 +1,60 @@
+"""The same with the real thing."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.cuda_calls import open_cuda_calls
+from tritonpy.device_memory import MemoryPools
+from tritonpy.devices import NobodyTells, gpu_memory, supported_gpus, visible_gpus
+from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
+
+MIB = 1 << 20
+HAS_CUDA = importlib.util.find_spec("cuda") is not None
+HAS_NVML = importlib.util.find_spec("pynvml") is not None
+
+pytestmark = pytest.mark.skipif(not (visible_gpus() and HAS_CUDA), reason="needs an NVIDIA GPU and cuda-python")
+
+
+@pytest.fixture
+def pools():
+    made = MemoryPools(DeviceSettings(8 * MIB, {"0": 256 * MIB}), [0])
+    yield made
+    made.close()
+
+
+def test_what_goes_to_the_gpu_comes_back(pools):
+    model, calls = pools.of_model(ModelOptimizationPolicy()), open_cuda_calls()
+    there = model.pinned_input("IN", "FP32", (1000,))
+    there[:] = np.arange(1000)
+    back = model.pinned_output("OUT", "FP32", (1000,))
+    for size in (4000, 300 * MIB):  # of the pool, and for itself
+        block = model.on_device(0, size)
+        calls.to_device(block.address, there, 0)
+        back[:] = 0
+        calls.to_host(back.view(np.uint8), block.address, 0)
+        assert back.tolist() == there.tolist()
+
+
+@pytest.mark.skipif(not HAS_NVML, reason="needs nvidia-ml-py")
+def test_what_nobody_holds_is_the_gpu_s_again(pools):
+    model = pools.of_model(ModelOptimizationPolicy())
+    block = model.on_device(0, 100 * MIB)
+    before, total = gpu_memory(0)
+    del block
+    pools.close()
+    after, _ = gpu_memory(0)
+    assert before - after > 200 * MIB
+    assert total > before
+
+
+@pytest.mark.skipif(not HAS_NVML, reason="needs nvidia-ml-py")
+def test_the_driver_tells_of_its_gpus():
+    assert supported_gpus(1.0) == visible_gpus()
+    assert supported_gpus(99.0) == []
+    with pytest.raises(NobodyTells, match="there is no GPU"):
+        gpu_memory(len(visible_gpus()))

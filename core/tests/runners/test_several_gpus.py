@@ -1,0 +1,246 @@
+"""Models on several GPUs, which are simulated: the driver, its library and CUDA are stand-ins, all the rest is real."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from core.tests.device_memory.fake_cuda import FakeCuda
+from core.tests.fake_nvml import FakeNvml, gpu
+from core.tests.repository.staff import BASE, write
+from core.tests.repository.teller import error_of
+from core.tests.runners.workers.backend_process.wire import eventually
+from core.tests.toys.isolated import ISOLATED, isolating
+from core.tests.toys.serving import ToyPlugin, ask
+from tritonpy import cuda_calls, devices
+from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.errors import StartupError
+from tritonpy.testing import RunningServer, Witness
+from tritonpy.testing.model_repository import ModelRepository
+
+PINNED, ON_GPU = 4000, 6000
+
+
+class Placed(Backend):
+    """OUT is (kind, device) of the instance, as numbers. On a GPU it has buffers there and pinned ones. `open` are the instances that there are."""
+
+    uses_gpu: ClassVar[bool] = True
+    open: ClassVar[Counter[tuple[str, str, int]]] = Counter()
+
+    def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+        super().__init__(model, instance)
+        if instance.kind == "GPU" and "process" not in model.parameters.values():
+            assert model.memory.pinned_input is not None
+            self.buffers = [
+                model.memory.on_device(instance.device_id, ON_GPU),
+                model.memory.pinned_input("IN", "UINT8", (PINNED,)),
+            ]
+        Placed.open[self._me()] += 1
+
+    def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {"OUT": np.array([self.instance.kind == "GPU", self.instance.device_id], np.int32)}
+
+    def close(self) -> None:
+        Placed.open[self._me()] -= 1
+
+    def _me(self) -> tuple[str, str, int]:
+        return self.instance.name, self.instance.kind, self.instance.device_id
+
+    @classmethod
+    def there(cls) -> list[tuple[str, str, int]]:
+        """Return name, kind and device of each instance."""
+        return sorted(Placed.open.elements())
+
+
+class Indifferent(Placed):
+    """Takes no GPU where it may choose."""
+
+    uses_gpu: ClassVar[bool] = False
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
+    made = FakeCuda()
+    monkeypatch.setattr(cuda_calls, "CudaCalls", lambda: made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _machine(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> None:
+    for module in (devices, cuda_calls):
+        monkeypatch.setattr(module, "visible_gpus", lambda: [0, 1])
+    for name in ("CUDA_VISIBLE_DEVICES", "TRITON_SERVER_CPU_ONLY"):
+        monkeypatch.delenv(name, raising=False)
+    with_gpus(monkeypatch, gpu("GPU-a"), gpu("GPU-b"))
+    Placed.open.clear()
+
+
+def with_gpus(monkeypatch: pytest.MonkeyPatch, *gpus: dict[str, Any]) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(*gpus))
+
+
+@contextmanager
+def serving(repository: ModelRepository, kind: type[Backend] = Placed, **devices: Any) -> Iterator[RunningServer]:
+    settings = {"control": {"mode": "explicit"}, "devices": devices}
+    with isolating(repository, ToyPlugin({"staff": kind}), **settings) as server:
+        yield server
+
+
+def refused(server: RunningServer) -> str:
+    return str(error_of(server.engine.load_model, "m"))
+
+
+def asked(server: RunningServer, witness: Witness) -> tuple[int, int]:
+    """Return whether a GPU answered, and the number of the device."""
+    ((answer,),) = witness.wait(ask(server.engine, witness, "m", [1]))
+    assert answer.error is None, answer.error
+    on_gpu, device = answer.outputs[0].numpy().tolist()
+    return on_gpu, device
+
+
+FOUR = [("m_0_0", "GPU", 0), ("m_0_0", "GPU", 1), ("m_0_1", "GPU", 0), ("m_0_1", "GPU", 1)]
+
+
+@pytest.mark.parametrize(
+    ("group", "there"),
+    [
+        ("kind: KIND_GPU gpus: [0, 1] count: 2", FOUR),
+        ("kind: KIND_GPU count: 2", FOUR),
+        ("kind: KIND_AUTO count: 2", FOUR),
+        ("count: 2", FOUR),
+        ("gpus: 1", [("m_0_0", "GPU", 1)]),
+        ("kind: KIND_GPU gpus: 1 count: 2", [("m_0_0", "GPU", 1), ("m_0_1", "GPU", 1)]),
+        ("kind: KIND_CPU count: 2", [("m_0_0", "CPU", 0), ("m_0_1", "CPU", 0)]),
+        ("kind: KIND_MODEL", [("m_0_0", "MODEL", 0)]),
+    ],
+)
+def test_a_group_has_its_instances_on_each_of_its_gpus_under_triton_s_names(
+    model_repository: ModelRepository, group: str, there: list[tuple[str, str, int]]
+) -> None:
+    write(model_repository, BASE + f"instance_group {{ {group} }}")
+    with serving(model_repository) as server:
+        server.engine.load_model("m")
+        assert Placed.there() == there
+    assert Placed.there() == []
+
+
+def test_a_backend_that_needs_no_gpu_takes_none_unless_it_is_told(model_repository: ModelRepository) -> None:
+    write(model_repository, BASE + "instance_group [{ count: 1 }, { gpus: 1 }]")
+    with serving(model_repository, Indifferent) as server:
+        server.engine.load_model("m")
+        assert Placed.there() == [("m_0_0", "CPU", 0), ("m_1_0", "GPU", 1)]
+
+
+@pytest.mark.parametrize("where", ["", ISOLATED], ids=["threads", "processes"])
+def test_every_instance_knows_its_device_and_gets_requests(model_repository: ModelRepository, where: str) -> None:
+    write(model_repository, BASE + "instance_group [{ kind: KIND_GPU gpus: [1, 0] }, { kind: KIND_CPU }]" + where)
+    witness = Witness()
+    with serving(model_repository) as server:
+        server.engine.load_model("m")
+        seen: Counter[tuple[int, int]] = Counter()
+
+        def all_answered() -> bool:
+            seen[asked(server, witness)] += 1
+            return seen.keys() == {(1, 0), (1, 1), (0, 0)}
+
+        eventually(all_answered)
+        shares = {share.gpu: share.statistics.execution_count for share in server.engine.gauges()["m", "1"].shares}
+    assert shares == {0: seen[1, 0], 1: seen[1, 1], None: seen[0, 0]}
+
+
+@pytest.mark.parametrize(("gpus", "wrong"), [("[0, 2]", 2), ("[1, 7, 0]", 7), ("-1", -1)])
+def test_a_gpu_that_is_not_there_is_named(model_repository: ModelRepository, gpus: str, wrong: int) -> None:
+    write(model_repository, BASE + f"instance_group {{ kind: KIND_GPU gpus: {gpus} }}")
+    with serving(model_repository) as server:
+        text = refused(server)
+    assert (
+        f"instance group m_0 of model m specifies invalid or unsupported gpu id {wrong}. GPUs with at least the minimum required CUDA "
+        "compute compatibility of 7.500000 are: 0, 1" in text
+    )
+    assert Placed.there() == []
+
+
+def test_gpus_that_are_too_old_are_not_used(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gpus(monkeypatch, gpu("GPU-a", capability=(8, 6)), gpu("GPU-b"))
+    write(model_repository, BASE + "instance_group { kind: KIND_GPU }")
+    with serving(model_repository, min_supported_compute_capability=8.9) as server:
+        server.engine.load_model("m")
+        assert Placed.there() == [("m_0_0", "GPU", 1)]
+        write(model_repository, BASE + "instance_group { kind: KIND_GPU gpus: 0 }")
+        assert "compute compatibility of 8.900000 are: 1" in refused(server)
+
+
+def test_a_load_that_makes_a_gpu_too_full_is_refused_and_undone(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda
+) -> None:
+    with_gpus(monkeypatch, gpu("GPU-a", used=79), gpu("GPU-b", used=65))
+    write(model_repository, BASE + "instance_group { kind: KIND_GPU }")
+    with serving(model_repository, model_load_gpu_limit={1: 0.8}) as server:
+        text = refused(server)
+        assert (
+            "can not create model 'm_0_0': memory limit set for GPU 1 has exceeded, model loading is rejected." in text
+        )
+        assert Placed.there() == []
+        assert sum(value for (_, device), value in used(server).items() if device) == 0
+        write(model_repository, BASE + "instance_group { kind: KIND_GPU gpus: 0 }")
+        server.engine.load_model("m")
+        write(model_repository, BASE + "instance_group { kind: KIND_GPU gpus: [0, 1] }")
+        assert "memory limit set for GPU 1 has exceeded" in refused(server)
+        assert Placed.there() == [("m_0_0", "GPU", 0)]
+        with_gpus(monkeypatch, gpu("GPU-a", used=79), gpu("GPU-b", used=64))
+        server.engine.load_model("m")
+        assert Placed.there() == FOUR[:2]
+
+
+def test_a_limit_that_nobody_can_watch_stops_the_start(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with (
+        pytest.raises(StartupError, match=r"devices.model_load_gpu_limit.0: GPU 0 does not tell: .*tritonpy\[gpu\]"),
+        serving(model_repository, model_load_gpu_limit={0: 0.5}),
+    ):
+        pass
+
+
+def used(server: RunningServer) -> dict[tuple[str, str], float]:
+    """Return what the pools show, by family and device."""
+    return {
+        (family.name, each.labels.get("device", "")): each.value
+        for family in server.engine.custom_metrics()
+        if family.name.endswith("_used_bytes")
+        for each in family.metrics
+    }
+
+
+def test_what_a_model_has_of_the_pools_is_shown_as_its_own_and_goes_back_with_it(
+    model_repository: ModelRepository, cuda: FakeCuda
+) -> None:
+    write(
+        model_repository, BASE + "instance_group [{ kind: KIND_GPU gpus: [0, 1] count: 2 }, { kind: KIND_GPU gpus: 1 }]"
+    )
+    sizes = {"pinned_memory_pool_byte_size": "1MiB", "cuda_memory_pool_byte_size": {0: 2 * ON_GPU + 1000}}
+    with serving(model_repository, **sizes) as server:
+        server.engine.load_model("m")
+        (statistics,) = server.engine.statistics("m")
+        assert [(each.type, each.id, each.byte_size) for each in statistics.memory_usage] == [
+            ("CPU_PINNED", 0, 5 * PINNED),
+            ("GPU", 0, 2 * ON_GPU),
+            ("GPU", 1, 3 * ON_GPU),
+        ]
+        shown = {
+            ("nv_pinned_memory_pool_used_bytes", ""): 5 * PINNED,
+            ("nv_cuda_memory_pool_used_bytes", "0"): 2 * ON_GPU,
+            ("nv_cuda_memory_pool_used_bytes", "1"): 3 * ON_GPU,
+        }
+        assert used(server) == shown
+        assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == ([1 << 20], [2 * ON_GPU + 1000], [64 << 20])
+        server.engine.unload_model("m")
+        eventually(lambda: used(server) == dict.fromkeys(shown, 0))
+    assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == ([], [], [])

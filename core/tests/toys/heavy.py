@@ -1,0 +1,39 @@
+"""Backends that tell what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.engine import MemoryUsage
+
+WEIGHTS, OWN = 1 << 40, 1 << 30
+
+
+class Heavy(Backend):
+    """Says that its weights are on the GPU 1, and that each instance has memory of its own, by as much more as it executed. `lie` says what it says instead."""
+
+    lie: ClassVar[object] = None
+
+    @classmethod
+    def load(cls, model: ModelContext) -> object:
+        return WEIGHTS
+
+    @classmethod
+    def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
+        assert isinstance(shared, int)
+        return [MemoryUsage("GPU", 1, shared)]
+
+    def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+        super().__init__(model, instance)
+        self.executed = 0
+
+    def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        self.executed += 1
+        return {"OUT": inputs["IN"]}
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        if Heavy.lie is not None:
+            raise ValueError(Heavy.lie)
+        return [MemoryUsage("GPU", 0, OWN + self.executed), MemoryUsage("CPU_PINNED", 0, 5), MemoryUsage("CPU", 0, 7)]

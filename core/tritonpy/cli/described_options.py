@@ -1,0 +1,23 @@
+"""Options in words: what a key of server.yaml takes, its default and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from tritonpy.config.server.expectation import description, expectation
+
+
+def described(fields: Iterable[msgspec.structs.FieldInfo], indent: str = "    ") -> Iterator[str]:
+    """Yield a line for each of `fields`, and a further one for what it means."""
+    for field in fields:
+        if field.required:
+            default = "required"
+        elif field.default is not msgspec.NODEFAULT:
+            default = f"default {msgspec.json.encode(field.default).decode()}"
+        else:
+            default = "default empty"
+        yield f"{indent}{field.name}: {expectation(field.type)}; {default}"
+        if description(field.type):
+            yield f"{indent}    {description(field.type)}"

@@ -1,0 +1,27 @@
+"""The GPUs of a server: which there are, how full they may be, and what is kept of their memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tritonpy.config.server.device_settings import MIN_COMPUTE_CAPABILITY, DeviceSettings
+from tritonpy.device_memory import MemoryPools
+from tritonpy.devices import supported_gpus
+from tritonpy.runners.gpu_limits import GpuLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """`ids` are those that serve; by default there are none."""
+
+    ids: list[int] = field(default_factory=list)
+    min_compute_capability: float = MIN_COMPUTE_CAPABILITY
+    pools: MemoryPools = field(default_factory=MemoryPools)
+    limits: GpuLimits = field(default_factory=GpuLimits)
+
+    @classmethod
+    def of_machine(cls, settings: DeviceSettings) -> Gpus:
+        """Return those of this machine, used as `settings` say. Raises InvalidServerConfig for a limit that nobody can watch."""
+        minimum = settings.min_supported_compute_capability
+        ids = supported_gpus(minimum)
+        return cls(ids, minimum, MemoryPools(settings, ids), GpuLimits(settings.gpu_limits(), ids))

@@ -1,0 +1,35 @@
+"""The agent `checksum`: compares the files of a model with the checksums that its configuration gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tritonpy import AgentAction, AgentModel, InvalidArgument, RepoAgent
+from tritonpy_agent_checksum.checksum import digest_of, parse_key
+
+
+class ChecksumAgent(RepoAgent):
+    """Each parameter is one file: the key `ALGORITHM:path` (the path relative to the model's folder), the value its checksum in hexadecimal digits.
+
+    Algorithms are MD5, as in Triton's agent of this name, and SHA-256.
+    """
+
+    def act(self, action: AgentAction, model: AgentModel) -> Path | None:
+        """On LOAD compare every file. Raises InvalidArgument for one that differs or cannot be read, Unsupported for an unknown algorithm."""
+        if action is AgentAction.LOAD:
+            for key, expected in model.parameters.items():
+                _check(model.path, key, expected)
+        return None
+
+
+def _check(folder: Path, key: str, expected: str) -> None:
+    algorithm, name = parse_key(key)
+    # What the name says counts, not where a link leads: the files of a cache are links out of the folder.
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise InvalidArgument(f"the file {name} is outside the model's folder: checksums are for its own files")
+    try:
+        found = digest_of(folder / name, algorithm)
+    except OSError as error:
+        raise InvalidArgument(f"failed to open text file for read {name}: {error.strerror}") from error
+    if found != expected.strip().lower():
+        raise InvalidArgument(f"Mismatched {algorithm} hash for file {name}, expect: {expected}, got: {found}")

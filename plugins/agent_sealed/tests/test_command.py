@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+import tritonpy_agent_sealed
+from tritonpy.cli.main import main
+from tritonpy.testing import CommandContract
+from tritonpy_agent_sealed.command import SealCommand
+
+
+class TestContract(CommandContract):
+    plugin_class = SealCommand
+    plugin = tritonpy_agent_sealed
+    name = "seal"
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path):
+        self.arguments = ("keys", str(tmp_path / "some"))
+
+
+@pytest.fixture
+def made(tmp_path, capsys):
+    assert main(["seal", "keys", str(tmp_path / "new")]) == 0
+    capsys.readouterr()
+    return tmp_path / "new"
+
+
+def test_keys_are_for_their_owner_alone(made):
+    assert {path.name: path.stat().st_mode & 0o777 for path in made.iterdir()} == {
+        "signing.pem": 0o600, "verify.pem": 0o644, "encryption.key": 0o600,
+    }  # fmt: skip
+
+
+def test_keys_are_never_written_over(made, capsys):
+    before = (made / "signing.pem").read_bytes()
+    assert main(["seal", "keys", str(made)]) != 0
+    assert "signing.pem" in capsys.readouterr().err
+    assert (made / "signing.pem").read_bytes() == before
+
+
+@pytest.mark.parametrize(("more", "what"), [(["--encryption-key"], "encrypted and signed"), ([], "signed")])
+def test_a_model_is_sealed_and_said_how(made, source, tmp_path, capsys, more, what):
+    keys = ["--signing-key", str(made / "signing.pem"), *more, *([str(made / "encryption.key")] if more else [])]
+    assert main(["seal", "model", str(source), str(tmp_path / "m"), *keys]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'm'}: 4 files, {what}\n"
+
+
+def test_what_is_wrong_is_one_line(source, tmp_path, capsys):
+    assert main(["seal", "model", str(source), str(tmp_path / "m"), "--signing-key", "/no/key"]) != 0
+    assert capsys.readouterr().err.count("\n") == 1

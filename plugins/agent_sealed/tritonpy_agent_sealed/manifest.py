@@ -1,0 +1,69 @@
+"""What a sealed model says of itself, and its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from tritonpy import InvalidArgument
+
+MANIFEST = "sealed.json"
+SIGNATURE = "sealed.sig"
+CONFIG = "config.pbtxt"
+# What else is ever signed with such a key is not a manifest.
+_CONTEXT = b"tritonpy sealed model 1\n"
+
+
+class SealedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file: its path in the model, with forward slashes, and the SHA-256 of what is stored, in hexadecimal digits."""
+
+    path: str
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model's name, its files, and the id of the key that they are encrypted with ("": they are only signed)."""
+
+    model: str
+    files: tuple[SealedFile, ...]
+    key: str = ""
+
+
+def write(folder: Path, manifest: Manifest, key: Ed25519PrivateKey) -> None:
+    """Put the manifest and its signature beside the files."""
+    text = msgspec.json.format(msgspec.json.encode(manifest))
+    (folder / MANIFEST).write_bytes(text)
+    (folder / SIGNATURE).write_bytes(key.sign(_CONTEXT + text))
+
+
+def read(folder: Path, name: str, trusted: Sequence[Ed25519PublicKey]) -> Manifest:
+    """Return the manifest of the model `name`. Raises InvalidArgument unless one of `trusted` signed it, for that model."""
+    try:
+        text, signature = (folder / MANIFEST).read_bytes(), (folder / SIGNATURE).read_bytes()
+    except OSError as error:
+        raise InvalidArgument(f"it is not sealed: {Path(error.filename).name}: {error.strerror}") from error
+    if not any(_signed(key, signature, text) for key in trusted):
+        raise InvalidArgument(f"{SIGNATURE} is not the signature of its {MANIFEST} by any key that the server trusts")
+    try:
+        manifest = msgspec.json.decode(text, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise InvalidArgument(f"{MANIFEST} is of another version of this agent: {error}") from error
+    if manifest.model != name:
+        raise InvalidArgument(f"what lies there was sealed as the model '{manifest.model}'")
+    for file in manifest.files:
+        path = PurePosixPath(file.path)
+        if path.is_absolute() or ".." in path.parts:
+            raise InvalidArgument(f"{MANIFEST} names a file outside the model: {file.path}")
+    return manifest
+
+
+def _signed(key: Ed25519PublicKey, signature: bytes, text: bytes) -> bool:
+    try:
+        key.verify(signature, _CONTEXT + text)
+    except InvalidSignature:
+        return False
+    return True

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tritonpy import InstanceContext, MemoryUsage, NobodyTells
+from tritonpy.testing import BackendHarness, running_server
+from tritonpy.testing.parse import model_config
+from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
+from tritonpy_backend_onnx.memory import measured
+from tritonpy_backend_onnx.providers import Device
+from tritonpy_backend_onnx.sessions import Sessions
+
+HOST, GPU = Device("CPU", 0), Device("GPU", 1)
+CONFIG = 'name: "m" backend: "onnxruntime" max_batch_size: 8 '
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A model of 30 bytes."""
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "model.onnx").write_bytes(b"x" * 10)
+    (tmp_path / "weights" / "w.bin").write_bytes(b"x" * 20)
+    return tmp_path
+
+
+class Card:
+    """A GPU; `used` is what is used of it, None where nobody tells."""
+
+    def __init__(self, used=0):
+        self.used = used
+        self.asked = []
+
+    def __call__(self, gpu):
+        self.asked.append(gpu)
+        if self.used is None:
+            raise NobodyTells("no library")
+        return self.used, 1 << 40
+
+
+def test_on_the_host_a_session_weighs_what_its_files_do(files):
+    card = Card()
+    with measured(HOST, files, card) as measure:
+        pass
+    assert (measure.usage, card.asked) == (MemoryUsage("CPU", 0, 30), [])
+
+
+def test_on_a_gpu_it_is_what_is_used_more_than_before(files):
+    card = Card(5000)
+    with measured(GPU, files, card) as measure:
+        card.used = 12000
+    assert (measure.usage, card.asked) == (MemoryUsage("GPU", 1, 7000), [1, 1])
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, None), (5000, 5000), (5000, 100)])
+def test_where_that_says_nothing_it_is_the_weight_of_the_files(files, before, after):
+    card = Card(before)
+    with measured(GPU, files, card) as measure:
+        card.used = after
+    assert measure.usage == MemoryUsage("GPU", 1, 30)
+
+
+def test_sessions_on_gpus_are_opened_one_after_the_other_so_that_each_is_measured(files):
+    card, inside = Card(), threading.Semaphore(1)
+
+    def load(size):
+        with measured(GPU, files, card) as measure:
+            assert inside.acquire(blocking=False), "two sessions are opened at the same time"
+            card.used += size
+            inside.release()
+        return measure.usage.byte_size
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(load, range(1, 30))) == list(range(1, 30))
+
+
+def test_what_cannot_be_opened_lets_the_next_one_be(files):
+    with pytest.raises(ValueError, match="broken"), measured(GPU, files, Card()):
+        raise ValueError("broken")
+    with measured(GPU, files, Card()):
+        pass
+
+
+def test_a_served_model_shows_it_once_however_many_instances_share_it(model_repository, models):
+    folder = model_repository.add("m", CONFIG + "instance_group { count: 3 kind: KIND_CPU }")
+    models.path = folder / "1" / "model.onnx"
+    weight = models.add_sub().stat().st_size
+    frontends = {"http": False, "grpc": False, "metrics": False}
+    with running_server({"repositories": [{"url": str(model_repository.path)}], "frontends": frontends}) as server:
+        (statistics,) = server.engine.statistics("m")
+    assert statistics.memory_usage == [MemoryUsage("CPU", 0, weight)]
+
+
+def test_a_session_counts_while_somebody_has_it(models, tmp_path):
+    models.add_sub()
+    with BackendHarness(OnnxRuntimeBackend, model_config(CONFIG), tmp_path) as harness:
+        sessions = harness.model.shared
+        assert len(sessions.memory_usage()) == 1
+        other = sessions.acquire(HOST, (0,))
+        assert len(sessions.memory_usage()) == 2
+        sessions.close()
+        del other
+        gc.collect()
+        assert len(sessions.memory_usage()) == 1  # the instance's
+
+
+class Staging:
+    """Pinned memory, which there is none of here; `given` is what was asked for."""
+
+    def __init__(self):
+        self.given = []
+
+    def pinned_input(self, name, datatype, shape):
+        self.given.append((name, datatype, shape))
+        return np.empty(shape, np.int32)
+
+
+@pytest.mark.parametrize(("kind", "staged"), [("GPU", ["INPUT0", "INPUT1"]), ("CPU", [])])
+def test_inputs_for_a_gpu_are_gathered_in_pinned_memory(models, tmp_path, monkeypatch, kind, staged):
+    on_host = Sessions.acquire
+    monkeypatch.setattr(Sessions, "acquire", lambda self, _device, cores=(): on_host(self, HOST, cores))
+    models.add_sub()
+    with BackendHarness(OnnxRuntimeBackend, model_config(CONFIG), tmp_path) as harness:
+        harness.model.memory = staging = Staging()
+        harness.instance = OnnxRuntimeBackend(harness.model, InstanceContext("m_0", kind, 0, 0))
+        rows = np.arange(32, dtype=np.int32).reshape(2, 16)
+        requests = [harness.request({"INPUT0": rows, "INPUT1": rows * 10}) for _ in range(2)]
+        for (answer,) in harness.execute(*requests):
+            assert answer.error is None
+            np.testing.assert_array_equal(answer.outputs[0].numpy(), rows * 11)
+    assert [(name, shape) for name, _, shape in staging.given] == [(name, (4, 16)) for name in staged]

@@ -1,0 +1,79 @@
+"""The options of ONNX Runtime's TensorRT provider that a configuration asks for. Pure.
+
+https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tritonpy import InvalidArgument
+from tritonpy_backend_onnx.values import parse_bool, parse_int, parse_size
+
+PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+_SWITCHES = {"FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
+# The parameters that a configuration names otherwise than ONNX Runtime does; under its own names Triton does not know them.
+_RENAMED = {
+    "max_workspace_size_bytes": "trt_max_workspace_size",
+    "int8_calibration_table_name": "trt_int8_calibration_table_name",
+    "int8_use_native_calibration_table": "trt_int8_use_native_calibration_table",
+}
+_BOOLS = {
+    "int8_use_native_calibration_table", "trt_dla_enable", "trt_engine_cache_enable", "trt_dump_subgraphs",
+    "trt_force_sequential_engine_build", "trt_context_memory_sharing_enable", "trt_layer_norm_fp32_fallback",
+    "trt_timing_cache_enable", "trt_force_timing_cache", "trt_detailed_build_log", "trt_build_heuristics_enable",
+    "trt_sparsity_enable", "trt_cuda_graph_enable", "trt_dump_ep_context_model",
+}  # fmt: skip
+_INTS = {
+    "trt_max_partition_iterations", "trt_min_subgraph_size", "trt_dla_core", "trt_builder_optimization_level",
+    "trt_auxiliary_streams", "trt_ep_context_embed_mode",
+}  # fmt: skip
+_TEXTS = {
+    "int8_calibration_table_name", "trt_engine_cache_path", "trt_engine_cache_prefix", "trt_timing_cache_path",
+    "trt_tactic_sources", "trt_extra_plugin_lib_paths", "trt_profile_min_shapes", "trt_profile_max_shapes",
+    "trt_profile_opt_shapes", "trt_ep_context_file_path",
+}  # fmt: skip
+
+
+def wanted_precision(parameters: Mapping[str, str]) -> str | None:
+    """Return the model's parameter `precision`, None where it has none; raises InvalidArgument for one that there is not."""
+    value = parameters.get("precision")
+    if value is None or value.lower() in PRECISIONS:
+        return value and value.lower()
+    raise InvalidArgument(f"unknown precision '{value}': ONNX Runtime has {', '.join(PRECISIONS)}")
+
+
+def tensorrt_options(parameters: Mapping[str, str], device_id: int, precision: str | None) -> dict[str, str]:
+    """Return the provider's options for the accelerator's `parameters` and the model's `precision`.
+
+    Raises InvalidArgument for an unknown parameter or value, and where the two places name different precisions.
+    """
+    options = {"device_id": str(device_id)}
+    mode = parameters.get("precision_mode")
+    if mode is not None and mode not in {"FP32", *_SWITCHES}:
+        raise InvalidArgument(f"unsupported precision mode '{mode}' is requested")
+    if None not in {mode, precision} and str(mode).lower() != precision:
+        raise InvalidArgument(
+            f"the accelerator's precision_mode '{mode}' contradicts the model's precision '{precision}'"
+        )
+    chosen = mode or (precision or "").upper()
+    if chosen in _SWITCHES:
+        options[_SWITCHES[chosen]] = "True"
+    for key, value in parameters.items():
+        if key != "precision_mode":
+            found = _value(key, value)
+            if found:
+                options[_RENAMED.get(key, key)] = found
+    return options
+
+
+def _value(key: str, value: str) -> str:
+    if key in _BOOLS:
+        return str(parse_bool(value))  # the provider's Python options spell it True and False
+    if key in _INTS:
+        return str(parse_int(value))
+    if key == "max_workspace_size_bytes":
+        return str(parse_size(value))
+    if key in _TEXTS:
+        return value
+    raise InvalidArgument(f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator")

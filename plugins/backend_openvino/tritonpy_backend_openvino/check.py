@@ -1,0 +1,159 @@
+"""Checks a model configuration against the model's signature, with Triton's texts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tritonpy import DATATYPE_OF_NUMBER, DTYPES, Internal, InvalidArgument
+from tritonpy_backend_openvino.signature import Signature, TensorInfo, by_every_name
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput, ModelSequenceBatching
+
+
+def check_inputs(config: ModelConfig, signature: Signature, reshapes: bool) -> None:
+    """Raise InvalidArgument or Internal at the first input that does not fit; with `reshapes` the model takes the configured shapes."""
+    sequence = config.sequence_batching
+    own = [*_controls(sequence), *[(state.input_name, state.data_type) for state in sequence.state]]
+    own += [(name, each.data_type) for each in config.batch_input for name in each.target_name]
+    count = len(config.input) + len(own)
+    if count != len(signature.inputs):
+        raise _unable(config, f"configuration expects {count} inputs, model provides {len(signature.inputs)}")
+    known = by_every_name(signature.inputs)
+    for field in config.input:
+        info = _known("input", known, signature.inputs, field.name)
+        if field.optional:
+            raise _unable(
+                config, f"optional input '{field.name}' is not supported, the model has no value of its own for it"
+            )
+        _check_input_type(config, field.name, field.data_type, info)
+        if not reshapes and not field.allow_ragged_batch:
+            _check_dims(config, field, info, exact=False)
+    for name, number in own:
+        _check_input_type(config, name, number, _known("input", known, signature.inputs, name))
+
+
+def check_outputs(config: ModelConfig, signature: Signature) -> None:
+    """Raise InvalidArgument or Internal at the first output that does not fit the model as it will run."""
+    known = by_every_name(signature.outputs)
+    placed = {name for each in config.batch_output for name in each.target_name}
+    for field in config.output:
+        info = _known("output", known, signature.outputs, field.name)
+        _check_output_type(config, field.name, field.data_type, info)
+        if field.name not in placed:
+            _check_dims(config, field, info, exact=True)
+    for state in config.sequence_batching.state:
+        info = _known("output", known, signature.outputs, state.output_name)
+        _check_output_type(config, state.output_name, state.data_type, info)
+
+
+def _known(kind: str, known: Mapping[str, TensorInfo], infos: Mapping[str, TensorInfo], name: str) -> TensorInfo:
+    info = known.get(name)
+    if info is None:
+        raise InvalidArgument(f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(infos))}")
+    return info
+
+
+def _check_input_type(config: ModelConfig, name: str, number: int, info: TensorInfo) -> None:
+    configured = _datatype(config, f"input '{name}'", number)
+    if not converts(configured, info.datatype):
+        raise _misfit(config, f"input '{name}'", number, info)
+
+
+def _check_output_type(config: ModelConfig, name: str, number: int, info: TensorInfo) -> None:
+    configured = _datatype(config, f"output '{name}'", number)
+    if not converts(info.datatype, configured):
+        raise _misfit(config, f"output '{name}'", number, info)
+
+
+def _datatype(config: ModelConfig, what: str, number: int) -> str:
+    configured = DATATYPE_OF_NUMBER.get(number)
+    if configured is None:
+        raise Internal(f"unsupported datatype TYPE_INVALID for {what} for model '{config.name}'")
+    return configured.name
+
+
+def _misfit(config: ModelConfig, what: str, number: int, info: TensorInfo) -> InvalidArgument:
+    return _unable(
+        config,
+        f"configuration expects datatype {DATATYPE_OF_NUMBER[number].config_name} for {what}, "
+        f"model provides TYPE_{info.datatype}",
+    )
+
+
+_FLOATS = {"BF16", "FP16", "FP32", "FP64"}
+
+
+def converts(source: str, target: str) -> bool:
+    """Say whether OpenVINO may make `target` of `source`: every value is kept, or only the precision of a float changes."""
+    if source == target:
+        return True
+    if "BYTES" in {source, target}:
+        return False
+    if "BF16" in {source, target}:  # numpy knows no rule for it; it holds every integer of 8 bits
+        return target in _FLOATS and (source in _FLOATS or source in {"BOOL", "INT8", "UINT8"})
+    return {source, target} <= _FLOATS or np.can_cast(DTYPES[source], DTYPES[target], "safe")
+
+
+def _check_dims(config: ModelConfig, field: ModelInput | ModelOutput, info: TensorInfo, exact: bool) -> None:
+    """With `exact` the first dimension of a batching model counts too, and one that it fixes must be so in the configuration."""
+    if info.dims is None:
+        return
+    dims = tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
+    where = f"model '{config.name}', tensor '{field.name}': "
+    rows = config.max_batch_size
+    if not info.dims and rows:
+        raise InvalidArgument(f"{where}for the model to support batching the shape should have at least 1 dimension")
+    if not info.dims and dims == (1,):  # the configuration has no scalars: clients see one element
+        return
+    full = (rows, *dims) if rows else dims
+    if _compatible(info.dims, full, batched=bool(rows), exact=exact):
+        return
+    complete = (
+        f"{len(full)} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit "
+        f"tensor shape, making complete shape {_shape(full)})"
+        if rows
+        else f"{len(full)} dimensions (shape {_shape(full)})"
+    )
+    raise InvalidArgument(
+        f"{where}the model expects {len(info.dims)} dimensions (shape {_shape(info.dims)}) but the model configuration "
+        f"specifies {complete}"
+    )
+
+
+def _compatible(model: Sequence[int], configured: Sequence[int], batched: bool, exact: bool) -> bool:
+    if len(model) != len(configured):
+        return False
+    pairs = list(zip(model, configured, strict=True))
+    if batched and not exact:
+        return all(have in (-1, want) or want == -1 for have, want in pairs[1:])
+    return all(have in (-1, want) for have, want in pairs)
+
+
+def _controls(sequence: ModelSequenceBatching) -> Iterator[tuple[str, int]]:
+    """Name and data type of each control input."""
+    for tensor in sequence.control_input:
+        for control in tensor.control:
+            if control.int32_false_true:
+                yield tensor.name, _number("INT32")
+            elif control.fp32_false_true:
+                yield tensor.name, _number("FP32")
+            elif control.bool_false_true:
+                yield tensor.name, _number("BOOL")
+            else:
+                yield tensor.name, control.data_type
+
+
+def _number(name: str) -> int:
+    return next(number for number, kind in DATATYPE_OF_NUMBER.items() if kind.name == name)
+
+
+def _unable(config: ModelConfig, what: str) -> InvalidArgument:
+    return InvalidArgument(f"unable to load model '{config.name}', {what}")
+
+
+def _shape(dims: Sequence[int]) -> str:
+    return f"[{','.join(map(str, dims))}]"

@@ -1,0 +1,87 @@
+"""Mixed precision: what a model's parameter `precision` means on a device. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tritonpy import InvalidArgument, Unsupported
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+PARAMETER = "precision"
+PRECISIONS = ("fp32", "bf16", "fp16")
+# Precision and kind of device -> the rewriter of TensorFlow's graphs (a field of `RewriterConfig`) that brings it.
+_REWRITERS: Mapping[tuple[str, str], str] = {
+    ("bf16", "CPU"): "auto_mixed_precision_onednn_bfloat16",
+    ("bf16", "MODEL"): "auto_mixed_precision_onednn_bfloat16",
+    ("fp16", "CPU"): "auto_mixed_precision_cpu",
+    ("fp16", "GPU"): "auto_mixed_precision",
+    ("fp16", "MODEL"): "auto_mixed_precision",
+}
+# What a processor must be able to do, by the names that Linux gives it; TensorFlow leaves a graph as it is, silently, where it cannot.
+_NEEDED = {
+    "auto_mixed_precision_onednn_bfloat16": ("avx512f", "avx_ne_convert"),
+    "auto_mixed_precision_cpu": ("avx512_fp16", "amx_fp16", "avx_ne_convert"),
+}
+
+
+def precision_rewriter(
+    config: ModelConfig, parameters: Mapping[str, str], kind: str, cpu_flags: Container[str]
+) -> str | None:
+    """Return the rewriter for an instance on a device of `kind` (CPU, GPU, MODEL), None for plain execution.
+
+    The parameter wins over Triton's accelerator `auto_mixed_precision`, which means fp16 on GPUs. Raises InvalidArgument for a word or an
+    accelerator that TensorFlow does not know, Unsupported for what the device cannot do.
+    """
+    accelerators = list(_accelerators(config))
+    precision = parameters.get(PARAMETER)
+    if precision is None:
+        precision = "fp16" if kind != "CPU" and "auto_mixed_precision" in accelerators else "fp32"
+    if precision not in PRECISIONS:
+        raise InvalidArgument(
+            f"model '{config.name}': parameter '{PARAMETER}' is '{precision}', it must be one of {', '.join(PRECISIONS)}"
+        )
+    if precision == "fp32":
+        return None
+    rewriter = _REWRITERS.get((precision, kind))
+    needed = _NEEDED.get(rewriter or "", ())
+    if rewriter is None or (needed and not any(flag in cpu_flags for flag in needed)):
+        lacking = f": it needs one of {', '.join(needed)}" if needed else ", where TensorFlow has fp16"
+        raise Unsupported(
+            f"model '{config.name}': precision {precision} cannot be had on this {_DEVICES[kind]}{lacking}"
+        )
+    return rewriter
+
+
+_DEVICES = {"CPU": "processor", "MODEL": "processor", "GPU": "GPU"}
+
+
+def _accelerators(config: ModelConfig) -> Iterator[str]:
+    """Yield the names of the accelerators. Raises InvalidArgument for those that there are not."""
+    accelerators = config.optimization.execution_accelerators
+    if accelerators.cpu_execution_accelerator:
+        raise InvalidArgument("CPU Execution Accelerator is not supported in TensorFlow backend")
+    for accelerator in accelerators.gpu_execution_accelerator:
+        name = accelerator.name
+        if name == "tensorrt":
+            raise InvalidArgument(
+                f"model '{config.name}' asks for TensorRT, which TensorFlow can use no longer since 2.18: serve it as ONNX with the"
+                " accelerator tensorrt, or as a TensorRT engine"
+            )
+        if name not in {"auto_mixed_precision", "gpu_io"}:
+            raise InvalidArgument(f"unknown Execution Accelerator '{name}' is requested")
+        yield name
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Return what this machine's processor says that it can do; nothing where Linux does not tell."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line for line in lines if line.startswith("flags")), "").split())

@@ -1,0 +1,71 @@
+"""The settings that a model configuration asks for. Pure: TensorFlow is not needed to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tritonpy import InvalidArgument
+from tritonpy_backend_tf.values import parse_bool, parse_int
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Settings of one model; 0, None and "" leave the default of TensorFlow or the backend.
+
+    One thread between operators is the instance's own. `jit_level` is a name of TensorFlow's `OptimizerOptions.GlobalJitLevel`. `share_count` instances
+    share a session (None: all of a device). `memory_limit` is in bytes, of a GPU.
+    """
+
+    intra_op_threads: int
+    inter_op_threads: int
+    own_threads: bool
+    jit_level: str
+    graph_tag: str
+    signature: str
+    init_ops_file: str
+    share_count: int | None
+    keras_safe_mode: bool | None
+    memory_limit: int | None
+    op_libraries: tuple[str, ...]
+
+
+def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelSettings:
+    """Read the settings; raises InvalidArgument for a value that is none."""
+    inter_op = parse_int(parameters.get("TF_NUM_INTER_THREADS", "0"))
+    safe_mode = parameters.get("KERAS_SAFE_MODE")
+    return ModelSettings(
+        intra_op_threads=_count(config, parameters, "TF_NUM_INTRA_THREADS") or 0,
+        inter_op_threads=max(inter_op, 0),
+        # A model that says how many threads it wants can only have them in a pool of its own.
+        own_threads=parse_bool(parameters.get("TF_USE_PER_SESSION_THREADS", "true" if inter_op > 1 else "false")),
+        jit_level=_jit_level(config),
+        graph_tag=parameters.get("TF_GRAPH_TAG", ""),
+        signature=parameters.get("TF_SIGNATURE_DEF", ""),
+        init_ops_file=parameters.get("TF_INIT_OPS_FILE", ""),
+        share_count=_count(config, parameters, "MAX_SESSION_SHARE_COUNT", least=1),
+        keras_safe_mode=None if safe_mode is None else parse_bool(safe_mode),
+        memory_limit=_count(config, parameters, "memory_limit_bytes", least=1),
+        op_libraries=tuple(config.model_operations.op_library_filename),
+    )
+
+
+def _jit_level(config: ModelConfig) -> str:
+    level = config.optimization.graph.level
+    if level == 0:
+        return "DEFAULT"
+    return "OFF" if level < 0 else "ON_1" if level == 1 else "ON_2"
+
+
+def _count(config: ModelConfig, parameters: Mapping[str, str], key: str, least: int = 0) -> int | None:
+    if key not in parameters:
+        return None
+    count = parse_int(parameters[key])
+    if count < least:
+        kind = "positive" if least else "non-negative"
+        raise InvalidArgument(f"parameter '{key}' must be {kind} number for TensorFlow model '{config.name}'")
+    return count

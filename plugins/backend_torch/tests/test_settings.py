@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import InvalidArgument
+from tritonpy_backend_torch.settings import COMPILE, torch_settings
+
+
+def test_nothing_configured_leaves_the_defaults():
+    found = torch_settings({})
+    assert (found.optimized_execution, found.inference_mode, found.cudnn) == (True, True, True)
+    assert (found.weight_sharing, found.cache_cleaning, found.channels_last, found.allow_pickles) == (False,) * 4
+    assert (found.tensor_fuser, found.jit_profiling, found.jit_executor, found.compile) == (None,) * 4
+    assert (found.intra_op_threads, found.inter_op_threads, found.memory_limit) == (0, 0, 0)
+    assert (found.precision, found.model_class) == ("fp32", "")
+
+
+def test_every_parameter_is_read():
+    found = torch_settings(
+        {
+            "DISABLE_OPTIMIZED_EXECUTION": "true", "INFERENCE_MODE": "off", "DISABLE_CUDNN": "1", "ENABLE_WEIGHT_SHARING": "ON",
+            "ENABLE_CACHE_CLEANING": "True", "ENABLE_TENSOR_FUSER": "false", "ENABLE_JIT_PROFILING": "0", "ENABLE_JIT_EXECUTOR": "1",
+            "INTRA_OP_THREAD_COUNT": "3", "INTER_OP_THREAD_COUNT": "2", COMPILE: '{"dynamic": true}', "precision": "BF16",
+            "CHANNELS_LAST": "true", "ALLOW_PICKLES": "true", "MODEL_CLASS": "Net", "memory_limit_bytes": "1024", "unrelated": "x",
+        }
+    )  # fmt: skip
+    assert (found.optimized_execution, found.inference_mode, found.cudnn) == (False, False, False)
+    assert (found.weight_sharing, found.cache_cleaning, found.channels_last, found.allow_pickles) == (True,) * 4
+    assert (found.tensor_fuser, found.jit_profiling, found.jit_executor) == (False, False, True)
+    assert (found.intra_op_threads, found.inter_op_threads, found.memory_limit) == (3, 2, 1024)
+    assert (found.compile, found.precision, found.model_class) == ({"dynamic": True}, "bf16", "Net")
+
+
+def test_the_names_of_the_python_runtime_mean_the_same():
+    found = torch_settings({"NUM_THREADS": "4", "NUM_INTEROP_THREADS": "5"})
+    assert (found.intra_op_threads, found.inter_op_threads) == (4, 5)
+
+
+def test_a_count_below_one_leaves_the_default():
+    assert torch_settings({"INTRA_OP_THREAD_COUNT": "-2"}).intra_op_threads == 0
+
+
+@pytest.mark.parametrize("given", ["true", "false", None])
+@pytest.mark.parametrize("option", [True, False])
+def test_the_model_has_the_last_word_on_pickles(given, option):
+    parameters = {} if given is None else {"ALLOW_PICKLES": given}
+    assert torch_settings(parameters, option).allow_pickles == (option if given is None else given == "true")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("INFERENCE_MODE", "maybe", "failed to convert 'maybe' to boolean"),
+        ("INTER_OP_THREAD_COUNT", "many", "failed to convert 'many' to integral number"),
+        ("precision", "int4", "parameter 'precision' is 'int4', this backend knows fp32, bf16, fp16"),
+        (COMPILE, '{"model": 1}', "'model' is not an optional parameter for 'torch.compile'"),
+        (COMPILE, "[]", f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}"),
+        ("memory_limit_bytes", "-1", "parameter 'memory_limit_bytes' is -1, it must be a number of bytes"),
+    ],
+)
+def test_a_value_that_is_none_is_refused(key, value, text):
+    with pytest.raises(InvalidArgument) as caught:
+        torch_settings({key: value})
+    assert caught.value.message == text
+
+
+def test_what_is_no_json_is_refused():
+    with pytest.raises(InvalidArgument, match=f"parameter '{COMPILE}' is no JSON: "):
+        torch_settings({COMPILE: "{dynamic}"})

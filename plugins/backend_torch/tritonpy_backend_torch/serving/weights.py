@@ -1,0 +1,38 @@
+"""State dicts: safetensors in one file or several, or those of `torch.save`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+
+from tritonpy import InvalidArgument
+from tritonpy_backend_torch.serving.pickles import unpickled
+
+
+def state_dict(path: Path, device: Any, allow_pickles: bool) -> Mapping[str, Any]:
+    """Return the tensors that the file at `path` holds, by name, on `device`; raises InvalidArgument where it cannot be read or holds something else."""
+    try:
+        found = _read(path, device, allow_pickles)
+    except InvalidArgument:
+        raise
+    except Exception as error:
+        raise InvalidArgument(f"the weights in '{path}' cannot be read: {error}") from error
+    if not isinstance(found, Mapping):
+        raise InvalidArgument(f"'{path}' holds a {type(found).__name__}, not a state dict: tensors by name")
+    return found
+
+
+def _read(path: Path, device: Any, allow_pickles: bool) -> Any:
+    where = str(device or "cpu")
+    if path.suffix == ".json":
+        shards = sorted(set(json.loads(path.read_bytes())["weight_map"].values()))
+        return {
+            name: tensor for shard in shards for name, tensor in load_file(path.parent / shard, device=where).items()
+        }
+    if path.suffix == ".safetensors":
+        return load_file(path, device=where)
+    return unpickled(path, device, allow_pickles)

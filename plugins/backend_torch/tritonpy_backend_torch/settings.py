@@ -1,0 +1,107 @@
+"""What the parameters of a model ask of PyTorch. Pure: PyTorch is not needed to read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tritonpy import InvalidArgument
+from tritonpy_backend_torch.values import as_bool, as_int
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+COMPILE = "TORCH_COMPILE_OPTIONAL_PARAMETERS"
+_INTRA_OP = ("INTRA_OP_THREAD_COUNT", "NUM_THREADS")
+_INTER_OP = ("INTER_OP_THREAD_COUNT", "NUM_INTEROP_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class TorchSettings:
+    """Settings of one model. Switches that are None leave PyTorch's own state; thread counts that are 0 its default.
+
+    `compile` holds the keyword arguments of `torch.compile`, None where nothing was said; `model_class` is empty where the file may choose.
+    `memory_limit` is in bytes, 0 for none.
+    """
+
+    optimized_execution: bool
+    inference_mode: bool
+    cudnn: bool
+    weight_sharing: bool
+    cache_cleaning: bool
+    tensor_fuser: bool | None
+    jit_profiling: bool | None
+    jit_executor: bool | None
+    intra_op_threads: int
+    inter_op_threads: int
+    compile: Mapping[str, Any] | None
+    precision: str
+    channels_last: bool
+    allow_pickles: bool
+    model_class: str
+    memory_limit: int
+
+
+def torch_settings(parameters: Mapping[str, str], allow_pickles: bool = False) -> TorchSettings:
+    """Read the settings; raises InvalidArgument for a value that is none. `allow_pickles` is the backend's option."""
+    return TorchSettings(
+        optimized_execution=not _switch(parameters, "DISABLE_OPTIMIZED_EXECUTION", default=False),
+        inference_mode=_switch(parameters, "INFERENCE_MODE", default=True),
+        cudnn=not _switch(parameters, "DISABLE_CUDNN", default=False),
+        weight_sharing=_switch(parameters, "ENABLE_WEIGHT_SHARING", default=False),
+        cache_cleaning=_switch(parameters, "ENABLE_CACHE_CLEANING", default=False),
+        tensor_fuser=_given(parameters, "ENABLE_TENSOR_FUSER"),
+        jit_profiling=_given(parameters, "ENABLE_JIT_PROFILING"),
+        jit_executor=_given(parameters, "ENABLE_JIT_EXECUTOR"),
+        intra_op_threads=_threads(parameters, _INTRA_OP),
+        inter_op_threads=_threads(parameters, _INTER_OP),
+        compile=_compile(parameters),
+        precision=_precision(parameters),
+        channels_last=_switch(parameters, "CHANNELS_LAST", default=False),
+        allow_pickles=_switch(parameters, "ALLOW_PICKLES", default=allow_pickles),
+        model_class=parameters.get("MODEL_CLASS", ""),
+        memory_limit=_memory_limit(parameters),
+    )
+
+
+def _given(parameters: Mapping[str, str], key: str) -> bool | None:
+    return as_bool(parameters[key]) if key in parameters else None
+
+
+def _switch(parameters: Mapping[str, str], key: str, default: bool) -> bool:
+    given = _given(parameters, key)
+    return default if given is None else given
+
+
+def _threads(parameters: Mapping[str, str], keys: tuple[str, ...]) -> int:
+    return next((max(as_int(parameters[key]), 0) for key in keys if key in parameters), 0)
+
+
+def _compile(parameters: Mapping[str, str]) -> Mapping[str, Any] | None:
+    if COMPILE not in parameters:
+        return None
+    try:
+        found = json.loads(parameters[COMPILE])
+    except ValueError as error:
+        raise InvalidArgument(f"parameter '{COMPILE}' is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidArgument(f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}")
+    if "model" in found:
+        raise InvalidArgument("'model' is not an optional parameter for 'torch.compile'")
+    return found
+
+
+def _precision(parameters: Mapping[str, str]) -> str:
+    precision = parameters.get("precision", PRECISIONS[0]).lower()
+    if precision not in PRECISIONS:
+        raise InvalidArgument(
+            f"parameter 'precision' is '{parameters['precision']}', this backend knows {', '.join(PRECISIONS)}"
+        )
+    return precision
+
+
+def _memory_limit(parameters: Mapping[str, str]) -> int:
+    limit = as_int(parameters.get("memory_limit_bytes", "0"))
+    if limit < 0:
+        raise InvalidArgument(f"parameter 'memory_limit_bytes' is {limit}, it must be a number of bytes")
+    return limit

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import InvalidArgument, Unsupported
+from tritonpy_backend_transformer.sampling import Sampling
+from tritonpy_backend_transformer.settings import Pooling, Settings, check_pooling, check_precision, settings
+
+
+def test_nothing_configured_leaves_the_defaults():
+    found = settings({}, translates=False)
+    assert found == Settings("default", 0, 2, 32, None, True, False, Pooling.MEAN, True, Sampling())
+    assert settings({}, translates=True).sampling.max_tokens == 256
+
+
+def test_every_parameter_is_read():
+    found = settings(
+        {
+            "precision": "bf16", "intra_op_thread_count": "3", "inter_op_thread_count": "4", "max_num_seqs": "8", "max_model_len": "100",
+            "add_special_tokens": "false", "flash_attention": "true", "pooling": "cls", "normalize": "off",
+            "sampling_parameters": '{"temperature": 0.5}', "unrelated": "x",
+        },
+        translates=False,
+    )  # fmt: skip
+    assert found == Settings("bfloat16", 3, 4, 8, 100, False, True, Pooling.CLS, False, Sampling(temperature=0.5))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("precision", "float8", "'precision' must be one of default, auto, fp32, fp16, bf16, int8, int8_fp32, int8_fp16, int8_bf16, int16, not 'float8'"),
+        ("pooling", "sum", "'pooling' must be one of mean, cls, last, pooler, not 'sum'"),
+        ("max_num_seqs", "0", "'max_num_seqs' must be a whole number of at least 1, not '0'"),
+        ("sampling_parameters", "x", "'sampling_parameters' is no JSON"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_none_is_refused(key, value, text):
+    with pytest.raises(InvalidArgument) as caught:
+        settings({key: value}, translates=False)
+    assert text in caught.value.message
+
+
+def test_a_precision_that_the_device_lacks_is_refused_with_what_there_is():
+    check_precision("int8", {"int8", "float32"}, "this CPU")
+    check_precision("auto", set(), "this CPU")
+    with pytest.raises(Unsupported) as caught:
+        check_precision("bfloat16", {"float32", "int8", "int8_float32"}, "this CPU")
+    assert caught.value.message == "'precision' bf16 is not possible on this CPU, which can do: fp32, int8, int8_fp32"
+
+
+def test_a_pooler_must_be_there():
+    wanted = settings({"pooling": "pooler"}, translates=False)
+    check_pooling(wanted, has_pooler=True)
+    with pytest.raises(InvalidArgument, match="the model has no such layer"):
+        check_pooling(wanted, has_pooler=False)
+
+
+def test_tensor_parallelism_is_refused():
+    assert settings({"tensor_parallel": "false"}, translates=False) == settings({}, translates=False)
+    with pytest.raises(Unsupported, match="'tensor_parallel' is not served"):
+        settings({"tensor_parallel": "true"}, translates=False)

@@ -1,0 +1,3 @@
+"""A machine with GPUs and TensorRT that are not there."""
+
+from __future__ import annotations

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tritonpy import Internal, Unavailable
+from tritonpy_backend_trt.plan_file import beginning, mapped, plan_path
+
+from .describing import config
+from .simulated import plans
+
+
+def model(folder, text=""):
+    return SimpleNamespace(path=folder, config=config(text), name="m")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("", "model.plan"),
+        ("default_model_filename: 'other.plan'", "other.plan"),
+        ("default_model_filename: 'other.plan' cc_model_filenames { key: '8.6' value: 'ada.plan' }", "ada.plan"),
+        ("cc_model_filenames { key: '7.5' value: 'turing.plan' }", "model.plan"),
+    ],
+)
+def test_the_configuration_names_the_plan(tmp_path: Path, text, name):
+    (tmp_path / name).touch()
+    assert plan_path(model(tmp_path, text), "8.6", "m_0") == tmp_path / name
+
+
+def test_a_plan_that_is_not_there_is_named_as_triton_does(tmp_path):
+    with pytest.raises(Unavailable) as caught:
+        plan_path(model(tmp_path), "8.6", "m_0")
+    assert caught.value.message == f"unable to find '{tmp_path / 'model.plan'}' for model instance 'm_0'"
+
+
+def test_a_plan_is_read_as_it_is(tmp_path):
+    path = tmp_path / "model.plan"
+    path.write_bytes(plans.double())
+    assert beginning(path) == plans.double()[:28]
+    with mapped(path) as data:
+        assert bytes(data) == plans.double()
+
+
+def test_a_file_that_is_no_plan_is_refused_before_tensorrt_sees_it(tmp_path):
+    path = tmp_path / "model.plan"
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(Internal, match="is not a TensorRT plan: it is a ZIP archive"):
+        beginning(path)

@@ -1,0 +1,27 @@
+"""The one place that imports TensorRT: the full runtime or the lean one, whichever is installed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tritonpy import Unavailable
+
+FULL, LEAN = "full", "lean"
+_MODULES = {FULL: "tensorrt", LEAN: "tensorrt_lean"}
+_REMEDY = "pip install 'tritonpy-backend-trt[full]', or '[lean]' for engines that were built version-compatible"
+
+
+def bindings(wanted: str = "any") -> Any:
+    """Return the module of TensorRT's bindings that `wanted` (any, full, lean) names; of both the full one.
+
+    Raises Unavailable where it is not installed, or a library of CUDA that it needs is not there.
+    """
+    failures = []
+    for kind, name in _MODULES.items():
+        if wanted in {"any", kind}:
+            try:
+                return importlib.import_module(name)
+            except (ImportError, OSError) as error:  # OSError: the package is there, a library of it is not
+                failures.append(f"{name}: {error}")
+    raise Unavailable(f"TensorRT cannot be imported ({'; '.join(failures)}): {_REMEDY}")

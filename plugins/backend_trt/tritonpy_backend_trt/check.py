@@ -1,0 +1,236 @@
+"""Checks a model configuration against the engine, with Triton's texts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument, NotFound
+from tritonpy_backend_trt.configured import WILDCARD, Configured, datatype_of_number, dims_of, inputs_of
+from tritonpy_backend_trt.signature import Shape, Signature, TensorInfo
+from tritonpy_backend_trt.texts import shape_text
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
+
+_CARRIED = {"FP32", "FP16", "BF16", "INT8", "UINT8", "INT32", "INT64", "BOOL"}
+_SHAPE_TYPES = {"INT32", "INT64"}
+
+
+def check(config: ModelConfig, signature: Signature, instance: str) -> None:
+    """Raise InvalidArgument, NotFound or Internal at the first thing that does not fit; `instance` is named where Triton does."""
+    if len(config.input) > len(signature.inputs):
+        raise InvalidArgument(
+            f"unable to load model '{config.name}', configuration expects {len(config.input)} inputs, model provides at most "
+            f"{len(signature.inputs)}"
+        )
+    check_known(config, signature)
+    for given in config.input:
+        _check_marks(config, given, "input", signature.tensors[given.name])
+    for wanted in config.output:
+        _check_marks(config, wanted, "output", signature.tensors[wanted.name])
+    seen = _check_inputs(config, signature, instance)
+    seen |= _check_outputs(config, signature, instance)
+    for name, info in signature.tensors.items():
+        if name not in seen:
+            kind = "input" if info.is_input else "output"
+            raise InvalidArgument(f"expected configuration for {kind} '{name}' for {instance}")
+
+
+def check_known(config: ModelConfig, signature: Signature) -> None:
+    """Raise InvalidArgument for the first input or output of the configuration that the engine does not have."""
+    for kind, fields, allowed in (
+        ("input", config.input, signature.inputs),
+        ("output", config.output, signature.outputs),
+    ):
+        for field in fields:
+            if field.name not in allowed:
+                raise InvalidArgument(
+                    f"unexpected inference {kind} '{field.name}', allowed {kind}s are: {', '.join(sorted(allowed))}"
+                )
+
+
+def _check_marks(config: ModelConfig, field: ModelInput | ModelOutput, kind: str, info: TensorInfo) -> None:
+    whose = f"{kind} '{field.name}' for model '{config.name}'"
+    if datatype_of_number(field.data_type) not in _CARRIED:
+        known = DATATYPE_OF_NUMBER.get(field.data_type)
+        raise Internal(f"unsupported datatype {known.config_name if known else 'TYPE_INVALID'} for {whose}")
+    if info.is_shape and not field.is_shape_tensor:
+        raise Internal(f"{whose} is a shape tensor but the model configuration doesn't mark it as a shape tensor.")
+    if field.is_shape_tensor and not info.is_shape:
+        raise Internal(f"{whose} is incorrectly marked as a shape tensor in the model configuration.")
+    if (info.packing is not None) != field.is_non_linear_format_io:
+        found, said = ("a linear", "true") if field.is_non_linear_format_io else ("a non-linear", "false")
+        raise Internal(
+            f"{whose} uses {found} IO format, but 'is_non_linear_format_io' is incorrectly set to {said} in the model "
+            "configuration."
+        )
+
+
+def _check_inputs(config: ModelConfig, signature: Signature, instance: str) -> set[str]:
+    seen: set[str] = set()
+    for each in inputs_of(config):
+        info = signature.tensors.get(each.name)
+        if info is None:
+            raise NotFound(f"input '{each.name}' not found for {instance}")
+        if not info.is_input:
+            raise InvalidArgument(f"input '{each.name}' is expected to be an input in model for {instance}")
+        # One tensor may carry several controls; a state may have been named as an input too.
+        if each.name in seen and each.role not in {"state", "control"}:
+            raise InvalidArgument(f"input '{each.name}'  has already appeared as an input or output for {instance}")
+        seen.add(each.name)
+        if info.is_shape:
+            _check_shape_input(config, each, info, instance)
+        else:
+            _check_input(config, each, info, instance)
+    return seen
+
+
+def _check_input(config: ModelConfig, each: Configured, info: TensorInfo, instance: str) -> None:
+    batched = config.max_batch_size > 0
+    _check_datatype(info, each.datatype, "inference input", instance)
+    _check_packing(info, instance)
+    if each.role == "control" and WILDCARD in info.dims:
+        _check_control(config, info)
+    elif each.ragged:
+        _check_ragged(config, each, info, instance)
+    else:
+        _check_dims(config.name, info, each.dims, batched)
+
+
+def _check_shape_input(config: ModelConfig, each: Configured, info: TensorInfo, instance: str) -> None:
+    if each.datatype not in _SHAPE_TYPES:
+        raise InvalidArgument(
+            f"unexpected datatype TYPE_{each.datatype} in model configuration for shape input '{each.name}', expecting "
+            f"TYPE_INT32 or TYPE_INT64 for {instance}"
+        )
+    if info.datatype != each.datatype:
+        raise InvalidArgument(
+            f"unexpected datatype TYPE_{info.datatype} in engine for shape input '{each.name}', expecting "
+            f"TYPE_{each.datatype} for {instance}"
+        )
+    _check_shape_dims(config, instance, info, each.dims)
+
+
+def _check_outputs(config: ModelConfig, signature: Signature, instance: str) -> set[str]:
+    batched = config.max_batch_size > 0
+    scattered = _scattered(config, signature)
+    seen: set[str] = set()
+    for field in config.output:
+        info, datatype = signature.tensors[field.name], datatype_of_number(field.data_type)
+        if field.name in seen:
+            raise InvalidArgument(f"output '{field.name}'  has already appeared as an input or output for {instance}")
+        seen.add(field.name)
+        if info.is_shape:
+            _check_shape_output(config, info, datatype, dims_of(field), instance)
+            continue
+        _check_datatype(info, datatype, "inference output", instance)
+        _check_packing(info, instance)
+        if field.name in scattered:
+            _check_scattered(info, instance)
+        else:
+            _check_dims(config.name, info, dims_of(field), batched)
+    for state in config.sequence_batching.state:
+        found = signature.outputs.get(state.output_name)
+        if found is None:
+            raise NotFound(f"output '{state.output_name}' not found for {instance}")
+        _check_datatype(found, datatype_of_number(state.data_type), "inference output", instance)
+        _check_dims(config.name, found, tuple(state.dims), batched)
+        seen.add(state.output_name)
+    return seen
+
+
+def _check_shape_output(config: ModelConfig, info: TensorInfo, datatype: str, dims: Shape, instance: str) -> None:
+    if datatype != "INT64":
+        raise InvalidArgument(
+            f"unexpected datatype 'TYPE_{datatype} in model configuration for shape output '{info.name}', expecting "
+            f"TYPE_INT64 for {instance}"
+        )
+    _check_datatype(info, datatype, "inference output", instance)
+    _check_shape_dims(config, instance, info, dims)
+
+
+def _scattered(config: ModelConfig, signature: Signature) -> Collection[str]:
+    names = {name for each in config.batch_output for name in each.target_name}
+    for name in names & signature.tensors.keys():
+        if signature.tensors[name].is_shape:
+            raise InvalidArgument(f"batch output '{name}' can not be shape binding")
+    return names
+
+
+def _check_scattered(info: TensorInfo, instance: str) -> None:
+    if info.packing is not None:
+        raise InvalidArgument(f"unexpected allow-ragged for non-linear output '{info.name}' for {instance}")
+
+
+def _check_datatype(info: TensorInfo, configured: str, what: str, instance: str) -> None:
+    if info.datatype != configured:
+        raise InvalidArgument(
+            f"unexpected datatype TYPE_{info.datatype} for {what} '{info.name}', expecting TYPE_{configured} for {instance}"
+        )
+
+
+def _check_packing(info: TensorInfo, instance: str) -> None:
+    if info.packing is not None and info.packing.dimension < 0:
+        raise InvalidArgument(f"unexpected vectorized dim is -1 for non-linear tensor '{info.name}' for {instance}")
+
+
+def _check_ragged(config: ModelConfig, each: Configured, info: TensorInfo, instance: str) -> None:
+    if len(info.dims) != 1 or info.dims != each.dims[:1]:
+        raise InvalidArgument(
+            f"model '{config.name}', tensor '{each.name}': for the model to support ragged input, the engine shape is: "
+            f"{shape_text(info.dims)} while the model config shape is: {shape_text(each.dims)}"
+        )
+    if info.packing is not None:
+        raise Internal(f"unexpected allow-ragged for non-linear input '{each.name}' for {instance}")
+
+
+def _check_control(config: ModelConfig, info: TensorInfo) -> None:
+    expected = WILDCARD if config.max_batch_size > 0 else 1
+    flaw = ""
+    if info.dims[0] != expected:
+        flaw = f"expects the first dimension to be {expected} but the model specified {info.dims[0]}"
+    elif any(size != 1 for size in info.dims[1:]):
+        flaw = f"expects all dimensions (conditionally first) to be 1 but the model specified shape {shape_text(info.dims)}"
+    if flaw:
+        raise InvalidArgument(
+            f"unexpected shape {shape_text(info.dims)} for control input '{info.name}' for model {config.name}: {flaw}"
+        )
+
+
+def _check_dims(model: str, info: TensorInfo, dims: Shape, batched: bool) -> None:
+    where = f"model '{model}', tensor '{info.name}': "
+    if batched and not info.dims:
+        raise InvalidArgument(
+            f"{where}for the model to support batching the shape should have at least 1 dimension; but shape expected by the "
+            f"model is {shape_text(info.dims)}"
+        )
+    full = (WILDCARD, *dims) if batched else dims
+    if len(info.dims) == len(full) and all(
+        WILDCARD in {have, want} or have == want for have, want in zip(info.dims, full, strict=True)
+    ):
+        return
+    complete = (
+        f"{len(full)} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor "
+        f"shape, making complete shape {shape_text(full)})"
+        if batched
+        else f"{len(full)} dimensions (shape {shape_text(full)})"
+    )
+    raise InvalidArgument(
+        f"{where}the model expects {len(info.dims)} dimensions (shape {shape_text(info.dims)}) but the model configuration "
+        f"specifies {complete}"
+    )
+
+
+def _check_shape_dims(config: ModelConfig, whose: str, info: TensorInfo, dims: Shape) -> None:
+    if len(info.dims) > 1:
+        raise Internal(
+            f"unable to load model '{whose}', shape binding '{info.name}' can only be 0-d or 1-D tensor, got "
+            f"{shape_text(info.dims)}"
+        )
+    extra = 1 if config.max_batch_size > 0 else 0
+    if len(dims) != len(info.dims) or (dims and (dims[0] == WILDCARD or dims[0] + extra != info.dims[0])):
+        raise Internal(
+            f"unable to load model '{whose}', binding '{info.name}' shape expected by framework {shape_text(info.dims)} "
+            f"doesn't match model configuration shape {shape_text(dims)}"
+        )

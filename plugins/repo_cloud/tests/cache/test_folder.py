@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy import StartupError
+from tritonpy_repo_cloud.cache.folder import CacheFolder, key_of, remove_tree, write_whole
+
+
+def test_the_cache_belongs_to_its_user_alone(tmp_path):
+    CacheFolder(tmp_path / "a" / "cache").make()
+    assert (tmp_path / "a" / "cache").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_cannot_be_made_is_said_at_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        StartupError, match=r"the cache of model repositories cannot be made in .*; choose another folder"
+    ):
+        CacheFolder(tmp_path / "file" / "cache").make()
+
+
+@given(
+    st.lists(st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8"))),
+    st.lists(st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8"))),
+)
+def test_keys_are_equal_where_the_parts_are(one, other):
+    assert (key_of("x", *one) == key_of("x", *other)) == (one == other)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "file"
+    write_whole(path, b"first")
+    with pytest.raises(TypeError):
+        write_whole(path, "no bytes")
+    assert path.read_bytes() == b"first"
+    assert [each.name for each in path.parent.iterdir()] == ["file"]
+
+
+def test_read_only_folders_are_removed(tmp_path):
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("x")
+    deep.chmod(0o555)
+    deep.parent.chmod(0o555)
+    remove_tree(tmp_path / "a")
+    assert not (tmp_path / "a").exists()

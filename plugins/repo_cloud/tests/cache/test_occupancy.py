@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import errno
+import os
+from threading import Event
+
+import pytest
+
+from tritonpy import Unavailable
+
+
+def names(server):
+    return {each.path.name for each in server.blobs.stored()}
+
+
+def test_the_oldest_gives_way_and_what_is_in_use_does_not(server):
+    one = server(limit=30)
+    lease, idle = one.cache.lease(), one.cache.lease()
+    used = one.keep("used", b"u" * 10, lease)
+    old = one.keep("old", b"o" * 10, idle)
+    new = one.keep("new", b"n" * 10, idle)
+    idle.end()
+    os.utime(one.blobs.path(used), ns=(1, 1))
+    os.utime(one.blobs.path(old), ns=(2, 2))
+    third = one.keep("third", b"t" * 10, lease)
+    assert names(one) == {used, new, third}
+    assert [one.cache.has(key) for key in ("used", "old", "new", "third")] == [True, False, True, True]
+
+
+def test_what_another_server_uses_stays_and_a_model_without_room_is_refused_with_the_numbers(server):
+    one, other = server(limit=30), server(limit=30)
+    one.keep("used", b"u" * 20, one.cache.lease())
+    with pytest.raises(
+        Unavailable,
+        match="11 bytes are needed and 20 of its 30 are in use; unload models, or raise the option cache_size",
+    ):
+        other.keep("more", b"m" * 11, other.cache.lease(), model="more")
+    other.keep("fits", b"f" * 10, other.cache.lease(), model="fits")
+
+
+def test_what_is_being_fetched_counts_and_what_was_given_up_gives_way(server):
+    one, other = server(limit=30), server(limit=30)
+    with one.cache.fetching("m", Event()) as folder:
+        one.cache.begin(folder, "k", 20)
+        with pytest.raises(Unavailable, match="20 of its 30 are in use"):
+            other.keep("more", b"m" * 20, other.cache.lease(), model="more")
+    other.keep("more", b"m" * 20, other.cache.lease(), model="more")
+    assert list(one.folder.partial.glob("*/k*")) == []
+
+
+def test_a_full_disk_makes_the_oldest_go(server, monkeypatch):
+    one = server()
+    idle = one.cache.lease()
+    for key in ("a", "b"):
+        one.keep(key, key.encode() * 10, idle)
+    idle.end()
+    allocate, refusals = os.posix_fallocate, [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full")]
+
+    def full(*arguments):
+        if refusals:
+            raise refusals.pop()
+        allocate(*arguments)
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    digest = one.keep("c", b"c" * 10, one.cache.lease())
+    assert names(one) == {digest}
+
+
+def test_another_failure_of_the_disk_is_raised(server, monkeypatch):
+    def broken(*_):
+        raise OSError(errno.EIO, "broken")
+
+    one = server()
+    monkeypatch.setattr(os, "posix_fallocate", broken)
+    with pytest.raises(OSError, match="broken"):
+        one.keep("c", b"c" * 10, one.cache.lease())

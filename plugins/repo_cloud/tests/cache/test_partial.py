@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy_repo_cloud.cache import partial as module
+from tritonpy_repo_cloud.cache.partial import PIECE, Partial, pieces
+
+
+@given(st.integers(0, 5 * PIECE))
+def test_pieces_cover_a_file_once(size):
+    found = pieces(size)
+    assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])][: len(found)]
+    assert (found[-1][1] if found else 0) == size
+    assert all(0 < end - start <= PIECE for start, end in found)
+
+
+@given(st.integers(1, 60), st.data())
+def test_what_was_written_is_not_missing_whoever_looks(size, data):
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PIECE", 8)
+        content = os.urandom(size)
+        first = Partial(Path(folder) / "file", size)
+        first.allocate()
+        order = data.draw(st.permutations(pieces(size)))
+        count = data.draw(st.integers(0, len(order)))
+        for start, end in order[:count]:
+            first.write(start, content[start:end])
+        second = Partial(Path(folder) / "file", size)
+        second.allocate()
+        left = second.missing()
+        assert left == (sorted(order[count:]) if size > 8 else pieces(size))  # one piece needs no journal
+        for start, end in left:
+            second.write(start, content[start:end])
+        assert second.finished().read_bytes() == content
+        assert [each.name for each in Path(folder).iterdir()] == ["file"]
+
+
+def test_a_line_of_the_journal_that_was_cut_off_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 10)
+    partial = Partial(tmp_path / "file", 300)
+    partial.allocate()
+    (tmp_path / "file.pieces").write_bytes(b"0\n10\n20\n1")
+    assert len(partial.missing()) == 27
+    (tmp_path / "file.pieces").write_bytes(b"0\n10\n2")
+    assert len(partial.missing()) == 28
+
+
+def test_a_file_of_another_size_begins_anew(tmp_path):
+    (tmp_path / "file").write_bytes(b"short")
+    partial = Partial(tmp_path / "file", 100)
+    assert not partial.is_allocated()
+    partial.allocate()
+    assert partial.is_allocated()
+
+
+def test_a_disk_without_room_leaves_no_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    partial = Partial(tmp_path / "file", 100)
+    with pytest.raises(OSError, match="full"):
+        partial.allocate()
+    assert list(tmp_path.iterdir()) == []

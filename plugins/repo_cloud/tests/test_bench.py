@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import re
+import sys
+
+from bench import repositories
+
+
+def test_the_bench_prints_what_listing_and_loading_take(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["bench", "--models", "3", "--kilobytes", "1", "--delay-ms", "0"])
+    repositories.main()
+    rows = re.findall(r"^\| (.*?) \| [0-9.]+ s \|", capsys.readouterr().out, re.MULTILINE)
+    assert rows == [
+        "listing 3 models",
+        "loading them one after the other",
+        "loading them 16 at once",
+        "the same from the cache",
+    ]

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import InvalidArgument
+from tritonpy_repo_cloud.listing import check_paths, listing_of
+from tritonpy_repo_cloud.remote_file import RemoteFile
+
+
+def listing(*paths, version="1"):
+    return listing_of("m", [RemoteFile(f"m/{path}", path, 1, version) for path in paths], "_SUCCESS")
+
+
+def test_files_are_named_below_the_model_and_the_marker_is_none_of_them():
+    assert dict(listing("config.pbtxt", "1/model", "_SUCCESS").files) == {"config.pbtxt": "1", "1/model": "1"}
+
+
+def test_the_fingerprint_is_that_of_names_and_versions():
+    assert listing("a", "b").fingerprint == listing("b", "a").fingerprint
+    assert listing("a", "_SUCCESS").fingerprint == listing("a").fingerprint
+    assert len({each.fingerprint for each in (listing("a"), listing("b"), listing("a", version="2"))}) == 3
+
+
+@pytest.mark.parametrize("path", ["../a", "1/../../a", "/a", "1//a", "./a", "1/./a", "..", "a\0b", "1/../a"])
+def test_a_name_that_is_no_path_is_refused(path):
+    with pytest.raises(InvalidArgument, match="model 'm' has a file whose name is no path"):
+        check_paths(listing("config.pbtxt", path))
+
+
+@pytest.mark.parametrize("path", ["a", "1/model.onnx", "1/", "..a", "a b", "ä"])
+def test_other_names_are_fine(path):
+    check_paths(listing(path))

@@ -1,0 +1,92 @@
+"""The cache as those who fetch models use it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+from tritonpy import Unavailable
+from tritonpy_repo_cloud.cache.blobs import Blobs
+from tritonpy_repo_cloud.cache.file_lock import try_lock
+from tritonpy_repo_cloud.cache.folder import CacheFolder, key_of
+from tritonpy_repo_cloud.cache.leases import Lease, Leases
+from tritonpy_repo_cloud.cache.objects import Objects
+from tritonpy_repo_cloud.cache.occupancy import LOCK, Occupancy
+from tritonpy_repo_cloud.cache.partial import Partial
+
+_LOOK_S = 0.2  # between two looks at a lock that another server holds
+
+
+class ModelCache:
+    """At most `limit` bytes, and more than that never: a model that does not fit beside those in use is refused.
+
+    An *object* is a file of a store in one version; its key stands for both. What it is a copy of is known by key, where it lies by content.
+    """
+
+    def __init__(self, folder: CacheFolder, limit: int) -> None:
+        self._folder = folder
+        self._blobs = Blobs(folder.blobs)
+        self._leases = Leases(folder, self._blobs)
+        self._objects = Objects(folder.objects, self._blobs)
+        self._occupancy = Occupancy(folder, self._blobs, self._objects, self._leases, limit)
+
+    def lease(self) -> Lease:
+        """Return a lease that holds nothing yet. Raises OSError."""
+        return self._leases.new()
+
+    def close(self) -> None:
+        """End all leases."""
+        self._leases.close()
+
+    def has(self, key: str) -> bool:
+        """Say whether the object's content is in the cache."""
+        return self._objects.digest(key) is not None
+
+    def take(self, key: str, lease: Lease) -> str | None:
+        """Return the digest of the object's content, which `lease` holds from now on; None where it is not in the cache, or not sound."""
+        with self._folder.lock():
+            digest = self._objects.digest(key)
+            if digest is None:
+                return None
+            lease.hold(digest)
+        if self._blobs.sound(digest):
+            return digest
+        with self._folder.lock():
+            self._blobs.remove(digest)
+        return None
+
+    @contextmanager
+    def fetching(self, model: str, stopped: Event) -> Iterator[Path]:
+        """Be the only one, of all servers, who fetches files of this model; gives the folder for its partial files.
+
+        Raises Unavailable when `stopped` is set while another one fetches them.
+        """
+        folder = self._folder.partial / key_of(model)
+        folder.mkdir(exist_ok=True)
+        while (descriptor := try_lock(folder / LOCK)) is None:
+            if stopped.wait(_LOOK_S):
+                raise Unavailable("Server exiting")
+        try:
+            yield folder
+        finally:
+            os.close(descriptor)
+
+    def begin(self, folder: Path, key: str, size: int) -> Partial:
+        """Return the file in which an object of `size` bytes is fetched, or goes on to be, in a folder that `fetching` gave.
+
+        Raises Unavailable where there is no room for it, OSError.
+        """
+        partial = Partial(folder / key, size)
+        with self._folder.lock():
+            self._occupancy.allocate(partial)
+        return partial
+
+    def publish(self, key: str, partial: Partial, digest: str, lease: Lease) -> None:
+        """Keep what was fetched, whose content has this digest, as the object's content; `lease` holds it. Raises OSError."""
+        with self._folder.lock():
+            self._blobs.add(partial.finished(), digest)
+            self._objects.note(key, digest)
+            lease.hold(digest)

@@ -1,0 +1,34 @@
+"""Checksums of files, ours and those of the stores."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+_PART = 1 << 20
+
+
+def digests(path: Path, algorithm: str = "") -> dict[str, str]:
+    """Return the SHA-256 of a file's content in hex, and beside it that by `algorithm` (md5, or crc32c where its package is installed).
+
+    The file is read once. Raises OSError.
+    """
+    hashes: dict[str, Any] = {"sha256": hashlib.sha256()}
+    if algorithm == "md5":
+        hashes["md5"] = hashlib.md5(usedforsecurity=False)
+    elif algorithm == "crc32c":
+        hashes |= _crc32c()
+    with path.open("rb") as file:
+        while part := file.read(_PART):
+            for each in hashes.values():
+                each.update(part)
+    return {name: each.digest().hex() for name, each in hashes.items()}
+
+
+def _crc32c() -> dict[str, Any]:
+    try:
+        from google_crc32c import Checksum
+    except ImportError:
+        return {}
+    return {"crc32c": Checksum()}

@@ -1,0 +1,80 @@
+"""Which credentials are for a repository: those of Triton's credential file, or else of its environment variables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tritonpy import Unavailable
+
+FILE_VARIABLE = "TRITON_CLOUD_CREDENTIAL_PATH"
+VARIABLES: Mapping[str, Mapping[str, str]] = {
+    "s3": {
+        "key_id": "AWS_ACCESS_KEY_ID",
+        "secret_key": "AWS_SECRET_ACCESS_KEY",
+        "session_token": "AWS_SESSION_TOKEN",
+        "region": "AWS_DEFAULT_REGION",
+        "profile": "AWS_PROFILE",
+    },
+    "gs": {"path": "GOOGLE_APPLICATION_CREDENTIALS"},
+    "as": {
+        "account_str": "AZURE_STORAGE_ACCOUNT",
+        "account_key": "AZURE_STORAGE_KEY",
+        "auth_type": "AZURE_STORAGE_AUTH_TYPE",
+        "client_id": "AZURE_STORAGE_CLIENT_ID",
+    },
+}
+"""The fields of a credential in the file, and the variable of each, by the scheme of the URL."""
+
+
+def credential_for(scheme: str, url: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the fields of the credential for `url` that are not empty. Where there is a file, the other variables do not count, as in Triton.
+
+    Raises Unavailable for a file that cannot be read, or has nothing for this URL.
+    """
+    if scheme not in VARIABLES:
+        return {}
+    file = environment.get(FILE_VARIABLE)
+    if file is None:
+        found: Mapping[str, str] = {
+            field: environment.get(variable, "") for field, variable in VARIABLES[scheme].items()
+        }
+    else:
+        found = _fields(scheme, _chosen(_entries(file, scheme), url, file), file)
+    return {field: value for field, value in found.items() if value}
+
+
+def longest_prefix(prefixes: Mapping[str, Any], url: str) -> str | None:
+    """Return the longest of `prefixes` that `url` begins with; None where it begins with none."""
+    return max((prefix for prefix in prefixes if url.startswith(prefix)), key=len, default=None)
+
+
+def _entries(file: str, scheme: str) -> Mapping[str, Any]:
+    try:
+        content = json.loads(Path(file).read_bytes())
+    except OSError as error:
+        raise Unavailable(f"the credential file {file} ({FILE_VARIABLE}) cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise Unavailable(f"the credential file {file} ({FILE_VARIABLE}) is no JSON: {error}") from error
+    entries = content.get(scheme, {}) if isinstance(content, dict) else None
+    if not isinstance(entries, dict):
+        raise Unavailable(f'the credential file {file} must be of the form {{"{scheme}": {{"{scheme}://prefix": …}}}}')
+    return entries
+
+
+def _chosen(entries: Mapping[str, Any], url: str, file: str) -> Any:
+    prefix = longest_prefix(entries, url)
+    if prefix is None:
+        raise Unavailable(f"Cannot match credential for path  {url}: {file} has none for this prefix")
+    return entries[prefix]
+
+
+def _fields(scheme: str, entry: Any, file: str) -> Mapping[str, str]:
+    if scheme == "gs" and isinstance(entry, str):
+        return {"path": entry}
+    if scheme == "gs" or not isinstance(entry, dict):
+        form = "the path of a file" if scheme == "gs" else f"an object with {', '.join(VARIABLES[scheme])}"
+        raise Unavailable(f"the credential file {file}: a credential under '{scheme}' must be {form}")
+    return {field: str(entry.get(field, "")) for field in VARIABLES[scheme]}
