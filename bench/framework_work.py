@@ -93,7 +93,7 @@ def _encoder(ids: str = "input_ids", mask: str = "attention_mask", embedding: st
 
 
 _ORT, _TORCH, _OPENVINO = ("intra_op_thread_count",), ("INTRA_OP_THREAD_COUNT",), ("INFERENCE_NUM_THREADS",)
-_TF, _TRANSFORMER = ("TF_NUM_INTRA_THREADS",), ("intra_op_thread_count",)
+_TF, _TRANSFORMER = ("TF_NUM_INTRA_THREADS", "TF_NUM_INTER_THREADS"), ("intra_op_thread_count",)
 SUBJECTS = (
     Subject("onnxruntime", "digits_onnx", _digits(), 'backend: "onnxruntime"', _ORT),
     Subject("onnxruntime", "encoder_onnx", _encoder(), 'backend: "onnxruntime"', _ORT),

@@ -51,11 +51,12 @@ _PACKAGES = {
     "openvino": "tritonpy-backend-openvino",
     "pytorch": "tritonpy-backend-torch",
     "python": "tritonpy-backend-python",
+    "transformer": "tritonpy-backend-transformer",
 }
 
 
 def package_of(backend: str) -> str | None:
-    """Return the distribution that brings one of Triton's own backends, None for a stranger's."""
+    """Return the distribution that brings a backend of this project, None for a stranger's."""
     return _PACKAGES.get(backend)
 
 

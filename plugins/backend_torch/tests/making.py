@@ -44,9 +44,10 @@ class Linear(torch.nn.Module):
 """
 THREAD = 'parameters { key: "isolation" value { string_value: "thread" } } '
 # Compiled in name alone, and in the process of the tests: both spare time.
-EAGER = THREAD + (
+COMPILED = (
     'parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value { string_value: "{\\"backend\\": \\"eager\\"}" } }'
 )
+EAGER = THREAD + COMPILED
 LINEAR_IO = (
     'input { name: "x" data_type: TYPE_FP32 dims: 3 } output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 2 } '
 )

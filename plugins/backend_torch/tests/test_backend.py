@@ -11,7 +11,7 @@ from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
 from tritonpy.testing import BackendContract
 from tritonpy_backend_torch.backend import TorchBackend
 
-from .making import EAGER, LINEAR, LINEAR_IO, THREAD, AddSub, Linear, Models
+from .making import COMPILED, EAGER, LINEAR, LINEAR_IO, THREAD, AddSub, Linear, Models
 
 ADD_SUB_IO = """
     input [{ name: "INPUT0" data_type: TYPE_INT32 dims: 16 }, { name: "INPUT1" data_type: TYPE_INT32 dims: 16 }]
@@ -225,7 +225,8 @@ def test_an_output_of_another_type_is_named(models, load):
     [
         ("script", "", "thread"),
         ("export", "", "thread"),
-        ("export", EAGER, "process"),
+        ("export", COMPILED, "process"),
+        ("export", EAGER, "thread"),
         ("class", "", "process"),
         ("package", "", "process"),
         ("nothing", "", "thread"),
