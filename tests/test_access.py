@@ -280,8 +280,8 @@ def test_keys_change_while_the_server_runs(guarded: Guarded) -> None:
             "--grpc-restricted-protocol=health",
             "--grpc-restricted-protocol option format is '<config name>:<setting>=<value>'. Got health",
         ),
-        ("--http-header-forward-pattern=(", "the pattern '(' is no regular expression"),
-        ("--grpc-header-forward-pattern=[", "the pattern '[' is no regular expression"),
+        ("--http-header-forward-pattern=(", "header_forward_pattern: '(' is no regular expression"),
+        ("--grpc-header-forward-pattern=[", "header_forward_pattern: '[' is no regular expression"),
     ],
 )
 def test_flags_that_cannot_be_followed_are_named(serve: Serve, models: Models, flag: str, text: str) -> None:

@@ -42,6 +42,14 @@ from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.batch_keys import BatchKey, batch_key
 from tritonpy.clock import now_ns
+from tritonpy.config.parameters import (
+    MOST_THREADS,
+    parameter_bool,
+    parameter_bytes,
+    parameter_choice,
+    parameter_int,
+    parameter_threads,
+)
 from tritonpy.config.server.byte_size import ByteSize, parse_byte_size
 from tritonpy.custom_metrics import (
     SERVER_METRICS,
@@ -147,6 +155,7 @@ __all__ = [
     "DATATYPE_OF_NUMBER",
     "DTYPES",
     "ITEMSIZES",
+    "MOST_THREADS",
     "NO_PARAMETERS",
     "SERVER_METRICS",
     "UNBOUNDED",
@@ -296,6 +305,11 @@ __all__ = [
     "needed_steps",
     "now_ns",
     "open_nvml",
+    "parameter_bool",
+    "parameter_bytes",
+    "parameter_choice",
+    "parameter_int",
+    "parameter_threads",
     "parse_byte_size",
     "refused_model_call",
     "running_server",

@@ -60,6 +60,17 @@ def test_a_file_becomes_a_repository_for_a_while(tmp_path, manager):
     assert model.read_text() == "weights"
 
 
+def test_weights_of_the_same_name_come_along_and_models_that_would_be_chosen_do_not(tmp_path, manager):
+    for name in ("digits.toy", "digits.bin", "digits.onnx", "digit.bin"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "digits.data").mkdir()
+    with single_model_repository(tmp_path / "digits.toy", manager) as repository:
+        assert {path.name: path.read_text() for path in (repository / "digits" / "1").iterdir()} == {
+            "model.toy": "digits.toy",
+            "model.bin": "digits.bin",
+        }
+
+
 def test_a_model_that_is_not_there_is_named(tmp_path, manager):
     with pytest.raises(StartupError, match="there is no model"), single_model_repository(tmp_path / "a.toy", manager):
         pass

@@ -241,6 +241,25 @@ class TestAgents:
             server.engine.load_model("m")
             assert number(server, "m", 3) == 77
 
+    def test_the_configuration_that_they_leave_is_the_model_s(self, serve, model_repository, tmp_path):
+        """What was read to find the agents may have been changed since, or before: they saw what they leave, and nothing else."""
+        write(model_repository, "m", config='backend: "teller" max_batch_size: 7 ' + AGENTS % "")
+        unsealed = ModelRepository(tmp_path / "unsealed")
+        write(unsealed, "m", config='backend: "teller" max_batch_size: 3 ' + AGENTS % "")
+        with serve(AgentPlugin(unsealed.path / "m")) as server:
+            server.engine.load_model("m")
+            assert server.engine.model_config("m", -1).max_batch_size == 3
+
+    def test_a_configuration_that_names_other_agents_in_the_end_is_refused(self, serve, model_repository, tmp_path):
+        write(model_repository, "m", config='backend: "teller"' + AGENTS % "")
+        unsealed = ModelRepository(tmp_path / "unsealed")
+        write(unsealed, "m", config='backend: "teller"' + AGENTS % 'parameters { key: "refuse" value: "no" }')
+        agents = AgentPlugin(unsealed.path / "m")
+        with serve(agents) as server:
+            error = error_of(server.engine.load_model, "m")
+        assert "names other repository agents" in error.message
+        assert agents.told[-1] == ("second", "LOAD_FAIL")
+
     @pytest.mark.parametrize("text", ["cannot be loaded", "cannot be completed"])
     def test_a_load_that_fails_is_told(self, serve, model_repository, text):
         write(model_repository, "m", text, config='backend: "teller"' + AGENTS % "")

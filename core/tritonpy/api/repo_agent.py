@@ -41,4 +41,4 @@ class RepoAgent(ABC):
 
     @abstractmethod
     def act(self, action: AgentAction, model: AgentModel) -> Path | None:
-        """Act; on LOAD a returned folder replaces the model's. An exception on LOAD fails the load with its text."""
+        """Act; on LOAD a returned folder replaces the model's, with the configuration that is in it. An exception on LOAD fails the load with its text."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, package_of
+from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
 from tritonpy.errors import StartupError
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.backends import Backends
@@ -37,16 +37,31 @@ def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
 def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Path]:
     """Give a repository whose only model is the file (or folder) `model`, named after it; it is gone afterwards.
 
-    Files beside it whose names begin with the model's (`model.onnx.data`) come along.
+    Files beside it whose names begin with the model's (`model.onnx.data`) come along, and those of its name with other endings (the weights
+    `model.bin` of `model.xml`), but for models that the server would choose in its place.
     """
     if not model.exists():
         raise StartupError(f"there is no model '{model}'")
-    filename = default_filename(model, Backends(manager, {}, {}).files())
+    installed = Backends(manager, {}, {}).files()
+    filename = default_filename(model, installed)
     with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
         version = Path(folder) / model.stem / "1"
         version.mkdir(parents=True)
         (version / filename).symlink_to(model.resolve())
-        for companion in model.parent.iterdir():
-            if companion.name.startswith(model.name) and companion.name != model.name:
-                (version / companion.name).symlink_to(companion.resolve())
+        for name, companion in _companions(model, filename, installed):
+            (version / name).symlink_to(companion.resolve())
         yield Path(folder)
+
+
+def _companions(model: Path, filename: str, installed: Sequence[BackendFiles]) -> Iterator[tuple[str, Path]]:
+    """Yield the files that belong to `model`, each with the name that it needs beside `filename`."""
+    order = [form.filename for form in formats(installed)]
+    preferred = order[: order.index(filename)]
+    for path in model.parent.iterdir():
+        if path.name.startswith(model.name):
+            if path.name != model.name:
+                yield path.name, path
+        elif path.stem == model.stem and path.is_file():
+            name = Path(filename).with_suffix(path.suffix).name
+            if name not in preferred:
+                yield name, path

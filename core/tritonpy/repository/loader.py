@@ -128,12 +128,33 @@ class ModelLoader:
             directory = agents.load(path)
             if directory != path:
                 listing = list_model(listing.name, directory)
+            if directory != path and override is None:
+                reading, source = self._reread(reading, source, directory)
+                given = reading.config
             config = fill_backend(given, listing.name, listing.files, around.backends.files(given.backend))
             config.runtime = runtime_of(config, around.backends)
         except BaseException:
             agents.tell(AgentAction.LOAD_FAIL)
             raise
         return Prepared(listing, directory, config, source, reading.positions, agents, release, Opened(), given=config)
+
+    def _reread(self, reading: ConfigReading, source: str, directory: Path) -> tuple[ConfigReading, str]:
+        """Return the configuration that the agents left, if they left one: that which named them was read before they looked at it.
+
+        Raises InvalidConfig with every problem of its text, InvalidArgument where it names other agents than those that were asked.
+        """
+        again, where = read_config(directory, self._around.config_name, None)
+        if not Path(where).is_file() or (again.config == reading.config and not again.problems):
+            return reading, source
+        refuse_problems(again.problems, where)
+        asked = reading.config.model_repository_agents
+        if not again.config.model_repository_agents.agents:
+            again.config.model_repository_agents.CopyFrom(asked)
+        elif again.config.model_repository_agents != asked:
+            raise InvalidArgument(
+                f"{where} names other repository agents than {source} did when it was read: it changed meanwhile, load it again"
+            )
+        return again, where
 
     def _also_wrong(self, reading: ConfigReading, name: str) -> list[ConfigProblem]:
         """Return what the rules say of the keys that could be read: a typo must not hide the other mistakes.

@@ -38,6 +38,13 @@ def test_keys_are_never_written_over(made, capsys):
     assert (made / "signing.pem").read_bytes() == before
 
 
+def test_no_key_is_made_beside_one_of_another_set(made, capsys):
+    (made / "signing.pem").unlink()
+    assert main(["seal", "keys", str(made)]) != 0
+    assert "verify.pem is there already" in capsys.readouterr().err
+    assert not (made / "signing.pem").exists()
+
+
 @pytest.mark.parametrize(("more", "what"), [(["--encryption-key"], "encrypted and signed"), ([], "signed")])
 def test_a_model_is_sealed_and_said_how(made, source, tmp_path, capsys, more, what):
     keys = ["--signing-key", str(made / "signing.pem"), *more, *([str(made / "encryption.key")] if more else [])]

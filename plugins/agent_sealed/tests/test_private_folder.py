@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 
@@ -22,6 +23,20 @@ def test_those_of_others_that_live_stay(tmp_path):
     assert second.path.is_dir()
     first.remove()
     second.remove()
+
+
+def test_one_that_is_just_made_stays(tmp_path, monkeypatch):
+    lock = fcntl.flock
+
+    def others_look_first(*arguments):
+        monkeypatch.undo()
+        PrivateFolder(tmp_path).remove()
+        lock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", others_look_first)
+    folder = PrivateFolder(tmp_path)
+    assert folder.path.is_dir()
+    folder.remove()
 
 
 def test_one_that_a_killed_process_left_goes_with_the_next(tmp_path):

@@ -54,6 +54,9 @@ class SealCommand(Command):
 
 def _make_keys(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    for name in (SIGNING, VERIFY, ENCRYPTION):
+        if (folder / name).exists():  # a new one beside it would be of another set
+            raise StartupError(f"{folder / name} is there already, and may be in use: keys are never written over")
     private, public = new_signing_key()
     for name, content, mode in (
         (SIGNING, private, 0o600),

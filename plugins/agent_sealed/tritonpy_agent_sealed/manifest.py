@@ -26,11 +26,17 @@ class SealedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The model's name, its files, and the id of the key that they are encrypted with ("": they are only signed)."""
+    """The model's name, its files, the id of the key that they are encrypted with ("": they are only signed), and its folders that have nothing in them."""
 
     model: str
     files: tuple[SealedFile, ...]
     key: str = ""
+    folders: tuple[str, ...] = ()
+
+
+def is_config(path: str) -> bool:
+    """Say whether a file of the model is a configuration: those are read before there is anybody to decrypt them."""
+    return path == CONFIG or (path.count("/") == 1 and PurePosixPath(path).match("configs/*.pbtxt"))
 
 
 def write(folder: Path, manifest: Manifest, key: Ed25519PrivateKey) -> None:
@@ -40,8 +46,8 @@ def write(folder: Path, manifest: Manifest, key: Ed25519PrivateKey) -> None:
     (folder / SIGNATURE).write_bytes(key.sign(_CONTEXT + text))
 
 
-def read(folder: Path, name: str, trusted: Sequence[Ed25519PublicKey]) -> Manifest:
-    """Return the manifest of the model `name`. Raises InvalidArgument unless one of `trusted` signed it, for that model."""
+def read(folder: Path, model: str, trusted: Sequence[Ed25519PublicKey]) -> Manifest:
+    """Return the manifest of `model`. Raises InvalidArgument unless one of `trusted` signed it, for that model."""
     try:
         text, signature = (folder / MANIFEST).read_bytes(), (folder / SIGNATURE).read_bytes()
     except OSError as error:
@@ -52,12 +58,12 @@ def read(folder: Path, name: str, trusted: Sequence[Ed25519PublicKey]) -> Manife
         manifest = msgspec.json.decode(text, type=Manifest)
     except msgspec.DecodeError as error:
         raise InvalidArgument(f"{MANIFEST} is of another version of this agent: {error}") from error
-    if manifest.model != name:
+    if manifest.model != model:
         raise InvalidArgument(f"what lies there was sealed as the model '{manifest.model}'")
-    for file in manifest.files:
-        path = PurePosixPath(file.path)
+    for name in (*(file.path for file in manifest.files), *manifest.folders):
+        path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:
-            raise InvalidArgument(f"{MANIFEST} names a file outside the model: {file.path}")
+            raise InvalidArgument(f"{MANIFEST} names a file outside the model: {name}")
     return manifest
 
 

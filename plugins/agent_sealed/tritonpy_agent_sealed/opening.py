@@ -10,7 +10,7 @@ from typing import BinaryIO
 from tritonpy import InvalidArgument
 from tritonpy_agent_sealed.cipher import decrypted, plain
 from tritonpy_agent_sealed.keys import decryption_key
-from tritonpy_agent_sealed.manifest import CONFIG, MANIFEST, SIGNATURE, Manifest, SealedFile
+from tritonpy_agent_sealed.manifest import MANIFEST, SIGNATURE, Manifest, SealedFile, is_config
 
 
 def unseal(source: Path, target: Path, manifest: Manifest, keys: Sequence[str]) -> None:
@@ -26,7 +26,9 @@ def unseal(source: Path, target: Path, manifest: Manifest, keys: Sequence[str]) 
         if not path.is_dir() and name not in known:
             raise InvalidArgument(f"the file {name} is not one of those that were sealed")
     for file in manifest.files:
-        _open(source, target, file, None if file.path == CONFIG else key)
+        _open(source, target, file, None if is_config(file.path) else key)
+    for folder in manifest.folders:
+        (target / folder).mkdir(parents=True, exist_ok=True)
 
 
 def _open(source: Path, target: Path, file: SealedFile, key: bytes | None) -> None:

@@ -21,8 +21,11 @@ class PrivateFolder:
         parent = Path(tempfile.gettempdir()) if parent is None else parent
         _sweep(parent)
         self._outer = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        self._lock = os.open(self._outer / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        # It has its name once it is held: whoever finds it in between would take it for that of a killed server.
+        held = self._outer / f"{_LOCK}.new"
+        self._lock = os.open(held, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.rename(self._outer / _LOCK)
         self.path = self._outer / "model"
         self.path.mkdir(0o700)
 

@@ -104,7 +104,11 @@ def test_openvino_serves_the_cpu():
             {},
             "unknown parameter 'speed' is provided for TensorRT Execution Accelerator",
         ),
-        (("gpu", "tensorrt", {"trt_dla_core": "x"}), {}, "failed to convert 'x' to integral number"),
+        (
+            ("gpu", "tensorrt", {"trt_dla_core": "x"}),
+            {},
+            "parameter 'trt_dla_core': failed to convert 'x' to integral number (such as 4)",
+        ),
         (
             ("gpu", "cuda", {}),
             {"cudnn_conv_algo_search": "3"},
@@ -178,7 +182,7 @@ def test_single_precision_is_everybodys():
 
 
 def test_a_precision_that_there_is_not_is_refused_on_every_device():
-    with pytest.raises(InvalidArgument, match="unknown precision 'fp8'"):
+    with pytest.raises(InvalidArgument, match="parameter 'precision' is 'fp8'"):
         providers_for(config(), {"precision": "fp8"}, HOST)
 
 

@@ -59,8 +59,21 @@ def test_a_negative_thread_count_leaves_the_default():
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        ("intra_op_thread_count", "many", "failed to convert 'many' to integral number"),
-        ("enable_mem_arena", "maybe", "failed to convert 'maybe' to boolean"),
+        (
+            "intra_op_thread_count",
+            "many",
+            "parameter 'intra_op_thread_count': failed to convert 'many' to integral number (such as 4)",
+        ),
+        (
+            "enable_mem_arena",
+            "maybe",
+            "parameter 'enable_mem_arena': failed to convert 'maybe' to boolean (true, on, 1, false, off, 0)",
+        ),
+        (
+            "inter_op_thread_count",
+            "4097",
+            "parameter 'inter_op_thread_count' is 4097, it must be at most 4096",
+        ),
         (
             "execution_mode",
             "2",

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import InvalidArgument, Unavailable
+from tritonpy import InvalidArgument, Unavailable, parameter_bool, parameter_bytes, parameter_int
 from tritonpy_backend_onnx.tensorrt_options import tensorrt_options, wanted_precision
-from tritonpy_backend_onnx.values import parse_bool, parse_int, parse_size
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelOptimizationPolicy
@@ -89,7 +88,8 @@ def shares_session(providers: Collection[Provider]) -> bool:
     ONNX Runtime's sessions are safe for concurrent runs, and one session keeps one copy of the weights. TensorRT engines serialise their
     runs and a captured CUDA graph has one set of buffers: there each instance gets its own.
     """
-    return not any(name == TENSORRT or parse_bool(options.get("enable_cuda_graph", "0")) for name, options in providers)
+    graphs = "enable_cuda_graph"
+    return not any(name == TENSORRT or parameter_bool(graphs, options.get(graphs, "0")) for name, options in providers)
 
 
 def opens_alone(providers: Collection[Provider]) -> bool:
@@ -116,7 +116,7 @@ def _unknown(accelerator: ModelOptimizationPolicy.ExecutionAccelerators.Accelera
 
 def _cuda_options(parameters: Mapping[str, str]) -> dict[str, str]:
     return {
-        key: str(int(parse_bool(value))) if key in _CUDA_BOOLS else value
+        key: str(int(parameter_bool(key, value))) if key in _CUDA_BOOLS else value
         for key, value in sorted(parameters.items()) if value
     }  # fmt: skip
 
@@ -125,13 +125,10 @@ def _cuda_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     """Options of the CUDA provider given as parameters of the model: Triton's older place for them."""
     options = {key: parameters[key] for key in ("gpu_mem_limit", "do_copy_in_default_stream") if key in parameters}
     if MEMORY_LIMIT in parameters:
-        limit = parse_size(parameters[MEMORY_LIMIT])
-        if not limit:
-            raise InvalidArgument(f"parameter '{MEMORY_LIMIT}' is 0, it must be a number of bytes above that")
-        options["gpu_mem_limit"] = str(limit)
+        options["gpu_mem_limit"] = str(parameter_bytes(MEMORY_LIMIT, parameters[MEMORY_LIMIT], least=1))
     for key, names in (("cudnn_conv_algo_search", _CONV_SEARCHES), ("arena_extend_strategy", _ARENA_STRATEGIES)):
         if key in parameters:
-            number = parse_int(parameters[key])
+            number = parameter_int(key, parameters[key])
             if not 0 <= number < len(names):
                 raise InvalidArgument(f"unsupported {key} value '{number}' is requested")
             options[key] = names[number]

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument
-from tritonpy_backend_onnx.values import parse_bool, parse_int
+from tritonpy import InvalidArgument, parameter_bool, parameter_int, parameter_threads
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -45,8 +44,8 @@ def session_settings(config: ModelConfig, parameters: Mapping[str, str]) -> Sess
     return SessionSettings(
         graph_level=_GRAPH_LEVELS.get(config.optimization.graph.level, "ORT_ENABLE_ALL"),
         parallel=_execution_mode(parameters) == 1,
-        intra_op_threads=max(parse_int(parameters.get("intra_op_thread_count", "0")), 0),
-        inter_op_threads=max(parse_int(parameters.get("inter_op_thread_count", "0")), 0),
+        intra_op_threads=_threads(parameters, "intra_op_thread_count"),
+        inter_op_threads=_threads(parameters, "inter_op_thread_count"),
         memory_arena=_switch(parameters, "enable_mem_arena"),
         memory_pattern=_switch(parameters, "enable_mem_pattern"),
         session_entries={**_DEFAULT_ENTRIES, **_entries(parameters, _SESSION)},
@@ -56,7 +55,7 @@ def session_settings(config: ModelConfig, parameters: Mapping[str, str]) -> Sess
 
 
 def _execution_mode(parameters: Mapping[str, str]) -> int:
-    mode = parse_int(parameters.get("execution_mode", "0"))
+    mode = parameter_int("execution_mode", parameters.get("execution_mode", "0"))
     if mode not in {0, 1}:
         raise InvalidArgument(
             f"Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {mode} ."
@@ -64,8 +63,12 @@ def _execution_mode(parameters: Mapping[str, str]) -> int:
     return mode
 
 
+def _threads(parameters: Mapping[str, str], key: str) -> int:
+    return parameter_threads(key, parameters.get(key, "0"))
+
+
 def _switch(parameters: Mapping[str, str], key: str) -> bool | None:
-    return parse_bool(parameters[key]) if key in parameters else None
+    return parameter_bool(key, parameters[key]) if key in parameters else None
 
 
 def _entries(parameters: Mapping[str, str], beginning: str) -> dict[str, str]:

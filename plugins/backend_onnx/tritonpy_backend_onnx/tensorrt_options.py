@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tritonpy import InvalidArgument
-from tritonpy_backend_onnx.values import parse_bool, parse_int, parse_size
+from tritonpy import InvalidArgument, parameter_bool, parameter_bytes, parameter_choice, parameter_int
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _SWITCHES = {"FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
@@ -38,9 +37,7 @@ _TEXTS = {
 def wanted_precision(parameters: Mapping[str, str]) -> str | None:
     """Return the model's parameter `precision`, None where it has none; raises InvalidArgument for one that there is not."""
     value = parameters.get("precision")
-    if value is None or value.lower() in PRECISIONS:
-        return value and value.lower()
-    raise InvalidArgument(f"unknown precision '{value}': ONNX Runtime has {', '.join(PRECISIONS)}")
+    return None if value is None else parameter_choice("precision", value, PRECISIONS)
 
 
 def tensorrt_options(parameters: Mapping[str, str], device_id: int, precision: str | None) -> dict[str, str]:
@@ -69,11 +66,11 @@ def tensorrt_options(parameters: Mapping[str, str], device_id: int, precision: s
 
 def _value(key: str, value: str) -> str:
     if key in _BOOLS:
-        return str(parse_bool(value))  # the provider's Python options spell it True and False
+        return str(parameter_bool(key, value))  # the provider's Python options spell it True and False
     if key in _INTS:
-        return str(parse_int(value))
+        return str(parameter_int(key, value))
     if key == "max_workspace_size_bytes":
-        return str(parse_size(value))
+        return str(parameter_bytes(key, value))
     if key in _TEXTS:
         return value
     raise InvalidArgument(f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import InvalidArgument
+from tritonpy import InvalidArgument, Unsupported
 from tritonpy_backend_openvino.settings import PRECISIONS, settings_of
 
 
@@ -57,7 +57,6 @@ def test_padding_needs_a_batch_of_one_size():
     ("key", "value", "text"),
     [
         ("INFERENCE_NUM_THREADS", "-1", "a non-negative number, got -1"),
-        ("INFERENCE_NUM_THREADS", "2147483648", "a non-negative number, got 2147483648"),
         ("COMPILATION_NUM_THREADS", "Two", "a non-negative number, got two"),
         ("COMPILATION_NUM_THREADS", "\N{SUPERSCRIPT TWO}", "a non-negative number, got \N{SUPERSCRIPT TWO}"),
         ("HINT_BF16", "NO", "YES, got no"),
@@ -66,7 +65,6 @@ def test_padding_needs_a_batch_of_one_size():
         ("SKIP_OV_DYNAMIC_BATCHSIZE", "maybe", "YES or NO, got maybe"),
         ("ENABLE_BATCH_PADDING", "TRUE", "YES or NO, got true"),
         ("RESHAPE_IO_LAYERS", "1", "YES or NO, got 1"),
-        ("precision", "int3", "fp32/bf16/fp16, got int3"),
     ],
 )
 def test_a_value_that_is_none_is_refused_with_what_there_is(key, value, text):
@@ -78,3 +76,19 @@ def test_a_value_that_is_none_is_refused_with_what_there_is(key, value, text):
 def test_two_precisions_contradict_each_other():
     with pytest.raises(InvalidArgument, match="'HINT_BF16' and 'precision' contradict each other: YES and fp16"):
         settings_of({"HINT_BF16": "YES", "precision": "fp16"})
+
+
+def test_a_precision_that_there_is_not_is_refused_with_those_that_there_are():
+    with pytest.raises(InvalidArgument, match="parameter 'precision' is 'int3', it must be one of fp32, bf16, fp16"):
+        settings_of({"precision": "int3"})
+
+
+@pytest.mark.parametrize("key", ["INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "NUM_STREAMS"])
+def test_more_threads_than_any_machine_can_have_are_refused(key):
+    with pytest.raises(InvalidArgument, match=f"parameter '{key}' is 4097, it must be at most 4096"):
+        settings_of({key: "4097"})
+
+
+def test_a_limit_that_nobody_would_keep_is_refused():
+    with pytest.raises(Unsupported, match="'memory_limit_bytes' cannot be kept: OpenVINO bounds no device's memory"):
+        settings_of({"memory_limit_bytes": "1GiB"})

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tritonpy import InvalidArgument
+from tritonpy import InvalidArgument, Unsupported, parameter_choice, parameter_threads
 
 PRECISIONS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}
 _HINTS = ("latency", "throughput", "cumulative_throughput")
 _SWITCHES = {"yes": True, "no": False, "": False}
-_LARGEST = (1 << 31) - 1  # OpenVINO's counts are signed and have 32 bits
 
 Properties = Mapping[str, str | int]
 
@@ -34,7 +33,9 @@ class Settings:
 
 
 def settings_of(parameters: Mapping[str, str]) -> Settings:
-    """Read the settings; raises InvalidArgument, for Triton's own parameters with Triton's texts."""
+    """Read the settings; raises InvalidArgument, for Triton's own parameters with Triton's texts, Unsupported for a limit of memory."""
+    if "memory_limit_bytes" in parameters:
+        raise Unsupported("parameter 'memory_limit_bytes' cannot be kept: OpenVINO bounds no device's memory")
     pads = _switch(parameters, "ENABLE_BATCH_PADDING")
     return Settings(
         device=parameters.get("TARGET_DEVICE", "").upper(),
@@ -72,9 +73,9 @@ def _properties(parameters: Mapping[str, str]) -> Properties:
 
 
 def _count(key: str, value: str, expected: str) -> int:
-    if not (value.isascii() and value.isdigit()) or int(value) > _LARGEST:
+    if not (value.isascii() and value.isdigit()):
         raise _unexpected(key, expected, value)
-    return int(value)
+    return parameter_threads(key, value)
 
 
 def _hints_bf16(parameters: Mapping[str, str]) -> bool:
@@ -85,9 +86,8 @@ def _hints_bf16(parameters: Mapping[str, str]) -> bool:
 
 
 def _precision(parameters: Mapping[str, str]) -> str:
-    chosen = parameters.get("precision", "").lower()
-    if chosen and chosen not in PRECISIONS:
-        raise _unexpected("precision", "/".join(PRECISIONS), chosen)
+    given = parameters.get("precision", "")
+    chosen = given and parameter_choice("precision", given, PRECISIONS)
     if chosen not in {"", "bf16"} and _hints_bf16(parameters):
         raise InvalidArgument(f"the parameters 'HINT_BF16' and 'precision' contradict each other: YES and {chosen}")
     return chosen

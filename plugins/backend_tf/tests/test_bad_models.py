@@ -58,7 +58,7 @@ BAD = {
     ),
     "unknown_op": (with_an_operation_that_nobody_has, "", "NobodysAdd"),
     "lambda": (with_code, "", "carries code of its own (a Lambda layer)"),
-    "no_archive": (no_archive, "", "model.keras cannot be read by Keras"),
+    "no_archive": (no_archive, "", "model.keras is damaged, was cut off or is no file of Keras 3"),
     "unknown_precision": (
         lambda models: models.identity("float32", (2,)), 'parameters { key: "precision" value { string_value: "int4" } }',
         "parameter 'precision' is 'int4', it must be one of fp32, bf16, fp16",

@@ -50,7 +50,7 @@ def test_names_and_files_are_read():
     found = settings(
         'model_operations { op_library_filename: "a.so" op_library_filename: "b.so" }',
         TF_GRAPH_TAG="gpu", TF_SIGNATURE_DEF="s", TF_INIT_OPS_FILE="i.json", KERAS_SAFE_MODE="false",
-        MAX_SESSION_SHARE_COUNT="2", memory_limit_bytes="1000",
+        MAX_SESSION_SHARE_COUNT="2", memory_limit_bytes="1kB",
     )  # fmt: skip
     assert (found.graph_tag, found.signature, found.init_ops_file) == ("gpu", "s", "i.json")
     assert (found.keras_safe_mode, found.share_count, found.memory_limit) == (False, 2, 1000)
@@ -61,10 +61,12 @@ def test_names_and_files_are_read():
     ("key", "value", "text"),
     [
         ("TF_NUM_INTRA_THREADS", "-1", "parameter 'TF_NUM_INTRA_THREADS' must be non-negative number for TensorFlow model 'm'"),
-        ("TF_NUM_INTRA_THREADS", "x", "failed to convert 'x' to integral number"),
+        ("TF_NUM_INTRA_THREADS", "x", "parameter 'TF_NUM_INTRA_THREADS': failed to convert 'x' to integral number (such as 4)"),
+        ("TF_NUM_INTRA_THREADS", "4097", "parameter 'TF_NUM_INTRA_THREADS' is 4097, it must be at most 4096"),
+        ("TF_NUM_INTER_THREADS", "4097", "parameter 'TF_NUM_INTER_THREADS' is 4097, it must be at most 4096"),
         ("MAX_SESSION_SHARE_COUNT", "0", "parameter 'MAX_SESSION_SHARE_COUNT' must be positive number for TensorFlow model 'm'"),
-        ("memory_limit_bytes", "0", "parameter 'memory_limit_bytes' must be positive number for TensorFlow model 'm'"),
-        ("TF_USE_PER_SESSION_THREADS", "yes", "failed to convert 'yes' to boolean"),
+        ("memory_limit_bytes", "0", "parameter 'memory_limit_bytes' is 0, it must be a number of bytes of at least 1"),
+        ("TF_USE_PER_SESSION_THREADS", "yes", "parameter 'TF_USE_PER_SESSION_THREADS': failed to convert 'yes' to boolean (true, on, 1, false, off, 0)"),
     ],
 )  # fmt: skip
 def test_a_value_that_is_none_is_refused_in_the_words_of_triton(key, value, text):

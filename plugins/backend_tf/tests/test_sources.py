@@ -59,6 +59,13 @@ def test_a_file_of_another_kind_is_refused_with_what_to_do(source):
         source(named("net.h5"), "net.h5")
 
 
+def test_a_folder_is_no_frozen_graph(source):
+    with pytest.raises(
+        InvalidArgument, match=r'net is a folder, a GraphDef is a file.*platform: "tensorflow_savedmodel"'
+    ):
+        source(GRAPH + named("net"), "net/")
+
+
 @pytest.mark.parametrize(
     ("options", "parameters", "safe"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import zipfile
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ class KerasFile:
                 f"{self._path.name} carries code of its own (a Lambda layer), which would run in the server. If you trust the file, give the model the"
                 " parameter KERAS_SAFE_MODE with the value false"
             )
+        if not zipfile.is_zipfile(self._path):  # Keras says of such a file that it is not there
+            return f"{self._path.name} is damaged, was cut off or is no file of Keras 3"
         return f"{self._path.name} cannot be read by Keras: {error}"
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument, Unsupported
+from tritonpy import InvalidArgument, Unsupported, parameter_choice
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -41,10 +41,7 @@ def precision_rewriter(
     precision = parameters.get(PARAMETER)
     if precision is None:
         precision = "fp16" if kind != "CPU" and "auto_mixed_precision" in accelerators else "fp32"
-    if precision not in PRECISIONS:
-        raise InvalidArgument(
-            f"model '{config.name}': parameter '{PARAMETER}' is '{precision}', it must be one of {', '.join(PRECISIONS)}"
-        )
+    precision = parameter_choice(PARAMETER, precision, PRECISIONS)
     if precision == "fp32":
         return None
     rewriter = _REWRITERS.get((precision, kind))

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument
-from tritonpy_backend_tf.values import parse_bool, parse_int
+from tritonpy import MOST_THREADS, InvalidArgument, parameter_bool, parameter_bytes, parameter_int, parameter_threads
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -36,20 +35,21 @@ class ModelSettings:
 
 def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelSettings:
     """Read the settings; raises InvalidArgument for a value that is none."""
-    inter_op = parse_int(parameters.get("TF_NUM_INTER_THREADS", "0"))
-    safe_mode = parameters.get("KERAS_SAFE_MODE")
+    inter_op = parameter_threads("TF_NUM_INTER_THREADS", parameters.get("TF_NUM_INTER_THREADS", "0"))
+    own_threads = _switch(parameters, "TF_USE_PER_SESSION_THREADS")
+    limit = parameters.get("memory_limit_bytes")
     return ModelSettings(
         intra_op_threads=_count(config, parameters, "TF_NUM_INTRA_THREADS") or 0,
-        inter_op_threads=max(inter_op, 0),
+        inter_op_threads=inter_op,
         # A model that says how many threads it wants can only have them in a pool of its own.
-        own_threads=parse_bool(parameters.get("TF_USE_PER_SESSION_THREADS", "true" if inter_op > 1 else "false")),
+        own_threads=inter_op > 1 if own_threads is None else own_threads,
         jit_level=_jit_level(config),
         graph_tag=parameters.get("TF_GRAPH_TAG", ""),
         signature=parameters.get("TF_SIGNATURE_DEF", ""),
         init_ops_file=parameters.get("TF_INIT_OPS_FILE", ""),
         share_count=_count(config, parameters, "MAX_SESSION_SHARE_COUNT", least=1),
-        keras_safe_mode=None if safe_mode is None else parse_bool(safe_mode),
-        memory_limit=_count(config, parameters, "memory_limit_bytes", least=1),
+        keras_safe_mode=_switch(parameters, "KERAS_SAFE_MODE"),
+        memory_limit=None if limit is None else parameter_bytes("memory_limit_bytes", limit, least=1),
         op_libraries=tuple(config.model_operations.op_library_filename),
     )
 
@@ -61,10 +61,14 @@ def _jit_level(config: ModelConfig) -> str:
     return "OFF" if level < 0 else "ON_1" if level == 1 else "ON_2"
 
 
+def _switch(parameters: Mapping[str, str], key: str) -> bool | None:
+    return parameter_bool(key, parameters[key]) if key in parameters else None
+
+
 def _count(config: ModelConfig, parameters: Mapping[str, str], key: str, least: int = 0) -> int | None:
     if key not in parameters:
         return None
-    count = parse_int(parameters[key])
+    count = parameter_int(key, parameters[key], most=MOST_THREADS)
     if count < least:
         kind = "positive" if least else "non-negative"
         raise InvalidArgument(f"parameter '{key}' must be {kind} number for TensorFlow model '{config.name}'")

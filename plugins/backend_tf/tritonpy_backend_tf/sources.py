@@ -44,6 +44,11 @@ def open_source(model: ModelContext, settings: ModelSettings) -> Source:
     """Return what reads the model's file. Raises Unavailable where there is none, InvalidArgument for a kind of file that is none of TensorFlow's."""
     path = _path(model)
     if model.config.platform == GRAPH_DEF:
+        if path.is_dir():
+            raise InvalidArgument(
+                f"unable to load model '{model.name}': {path} is a folder, a GraphDef is a file. Of a SavedModel the configuration says"
+                f' platform: "{SAVED_MODEL}"'
+            )
         return FrozenGraph(path, model.name)
     if path.suffix == KERAS:
         assert isinstance(model.options, TensorFlowOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101

@@ -60,7 +60,10 @@ def test_a_model_without_tensors_is_refused(what):
     config = parsed(GOOD)
     config.ClearField(what)
     error = refusal(text_format.MessageToString(config))
-    assert error.message == f"model configuration must contain at least one {what}, none were specified."
+    assert error.message == (
+        f"model configuration must contain at least one {what}, none were specified."
+        f" The file does not tell them: config.pbtxt needs each {what} with name, data_type and dims"
+    )
     assert error.code is Code.INTERNAL
 
 

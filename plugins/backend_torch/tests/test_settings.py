@@ -21,7 +21,7 @@ def test_every_parameter_is_read():
             "DISABLE_OPTIMIZED_EXECUTION": "true", "INFERENCE_MODE": "off", "DISABLE_CUDNN": "1", "ENABLE_WEIGHT_SHARING": "ON",
             "ENABLE_CACHE_CLEANING": "True", "ENABLE_TENSOR_FUSER": "false", "ENABLE_JIT_PROFILING": "0", "ENABLE_JIT_EXECUTOR": "1",
             "INTRA_OP_THREAD_COUNT": "3", "INTER_OP_THREAD_COUNT": "2", COMPILE: '{"dynamic": true}', "precision": "BF16",
-            "CHANNELS_LAST": "true", "ALLOW_PICKLES": "true", "MODEL_CLASS": "Net", "memory_limit_bytes": "1024", "unrelated": "x",
+            "CHANNELS_LAST": "true", "ALLOW_PICKLES": "true", "MODEL_CLASS": "Net", "memory_limit_bytes": "1KiB", "unrelated": "x",
         }
     )  # fmt: skip
     assert (found.optimized_execution, found.inference_mode, found.cudnn) == (False, False, False)
@@ -50,12 +50,25 @@ def test_the_model_has_the_last_word_on_pickles(given, option):
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        ("INFERENCE_MODE", "maybe", "failed to convert 'maybe' to boolean"),
-        ("INTER_OP_THREAD_COUNT", "many", "failed to convert 'many' to integral number"),
-        ("precision", "int4", "parameter 'precision' is 'int4', this backend knows fp32, bf16, fp16"),
+        (
+            "INFERENCE_MODE",
+            "maybe",
+            "parameter 'INFERENCE_MODE': failed to convert 'maybe' to boolean (true, on, 1, false, off, 0)",
+        ),
+        (
+            "INTER_OP_THREAD_COUNT",
+            "many",
+            "parameter 'INTER_OP_THREAD_COUNT': failed to convert 'many' to integral number (such as 4)",
+        ),
+        ("precision", "int4", "parameter 'precision' is 'int4', it must be one of fp32, bf16, fp16"),
         (COMPILE, '{"model": 1}', "'model' is not an optional parameter for 'torch.compile'"),
         (COMPILE, "[]", f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}"),
-        ("memory_limit_bytes", "-1", "parameter 'memory_limit_bytes' is -1, it must be a number of bytes"),
+        (
+            "INTRA_OP_THREAD_COUNT",
+            "4097",
+            "parameter 'INTRA_OP_THREAD_COUNT' is 4097, it must be at most 4096",
+        ),
+        ("memory_limit_bytes", "0", "parameter 'memory_limit_bytes' is 0, it must be a number of bytes of at least 1"),
     ],
 )
 def test_a_value_that_is_none_is_refused(key, value, text):

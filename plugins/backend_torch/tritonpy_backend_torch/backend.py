@@ -42,7 +42,9 @@ class TorchBackend(Backend):
         signature = _described(model, _files(model))
         if not signature.is_complete:
             model.log.warning(
-                "skipping model configuration auto-complete for '%s': not supported for pytorch backend", model.name
+                "skipping model configuration auto-complete for '%s': not supported for pytorch backend, where the file does not"
+                " tell the types of inputs and outputs: config.pbtxt has to",
+                model.name,
             )
             return model.config
         return completed(model.config, signature, model.default_max_batch_size)

@@ -39,7 +39,10 @@ def check(config: ModelConfig, signature: Signature) -> None:
 def _check_present(config: ModelConfig) -> None:
     for what, fields in (("input", config.input), ("output", config.output)):
         if not fields:
-            raise Internal(f"model configuration must contain at least one {what}, none were specified.")
+            raise Internal(
+                f"model configuration must contain at least one {what}, none were specified."
+                f" The file does not tell them: config.pbtxt needs each {what} with name, data_type and dims"
+            )
 
 
 def _check_count(config: ModelConfig, signature: Signature) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tritonpy import InvalidArgument
-from tritonpy_backend_torch.values import as_bool, as_int
+from tritonpy import InvalidArgument, parameter_bool, parameter_bytes, parameter_choice, parameter_threads
 
 PRECISIONS = ("fp32", "bf16", "fp16")
 COMPILE = "TORCH_COMPILE_OPTIONAL_PARAMETERS"
@@ -56,7 +55,7 @@ def torch_settings(parameters: Mapping[str, str], allow_pickles: bool = False) -
         intra_op_threads=_threads(parameters, _INTRA_OP),
         inter_op_threads=_threads(parameters, _INTER_OP),
         compile=_compile(parameters),
-        precision=_precision(parameters),
+        precision=parameter_choice("precision", parameters.get("precision", PRECISIONS[0]), PRECISIONS),
         channels_last=_switch(parameters, "CHANNELS_LAST", default=False),
         allow_pickles=_switch(parameters, "ALLOW_PICKLES", default=allow_pickles),
         model_class=parameters.get("MODEL_CLASS", ""),
@@ -65,7 +64,7 @@ def torch_settings(parameters: Mapping[str, str], allow_pickles: bool = False) -
 
 
 def _given(parameters: Mapping[str, str], key: str) -> bool | None:
-    return as_bool(parameters[key]) if key in parameters else None
+    return parameter_bool(key, parameters[key]) if key in parameters else None
 
 
 def _switch(parameters: Mapping[str, str], key: str, default: bool) -> bool:
@@ -74,7 +73,7 @@ def _switch(parameters: Mapping[str, str], key: str, default: bool) -> bool:
 
 
 def _threads(parameters: Mapping[str, str], keys: tuple[str, ...]) -> int:
-    return next((max(as_int(parameters[key]), 0) for key in keys if key in parameters), 0)
+    return next((parameter_threads(key, parameters[key]) for key in keys if key in parameters), 0)
 
 
 def _compile(parameters: Mapping[str, str]) -> Mapping[str, Any] | None:
@@ -91,17 +90,6 @@ def _compile(parameters: Mapping[str, str]) -> Mapping[str, Any] | None:
     return found
 
 
-def _precision(parameters: Mapping[str, str]) -> str:
-    precision = parameters.get("precision", PRECISIONS[0]).lower()
-    if precision not in PRECISIONS:
-        raise InvalidArgument(
-            f"parameter 'precision' is '{parameters['precision']}', this backend knows {', '.join(PRECISIONS)}"
-        )
-    return precision
-
-
 def _memory_limit(parameters: Mapping[str, str]) -> int:
-    limit = as_int(parameters.get("memory_limit_bytes", "0"))
-    if limit < 0:
-        raise InvalidArgument(f"parameter 'memory_limit_bytes' is {limit}, it must be a number of bytes")
-    return limit
+    given = parameters.get("memory_limit_bytes")
+    return 0 if given is None else parameter_bytes("memory_limit_bytes", given, least=1)

@@ -39,7 +39,7 @@ def test_the_example_is_trained_and_served(tmp_path, monkeypatch):
                 told.append(connection.getresponse().read().decode())
     assert json.loads(told[0]) == json.loads(block("json"))
     answers = [json.loads(line.removeprefix("data: ")) for line in told[1].split("\n\n") if line]
-    assert [answer["text_output"] for answer in answers] == ["sat", " on", " a", " mat"]
+    assert [answer["text_output"] for answer in answers] == [" sat", " on", " a", " mat"]
 
 
 def test_everything_that_may_be_said_is_told(decoder, encoder, translator):

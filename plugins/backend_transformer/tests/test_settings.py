@@ -31,6 +31,7 @@ def test_every_parameter_is_read():
         ("precision", "float8", "'precision' must be one of default, auto, fp32, fp16, bf16, int8, int8_fp32, int8_fp16, int8_bf16, int16, not 'float8'"),
         ("pooling", "sum", "'pooling' must be one of mean, cls, last, pooler, not 'sum'"),
         ("max_num_seqs", "0", "'max_num_seqs' must be a whole number of at least 1, not '0'"),
+        ("intra_op_thread_count", "4097", "'intra_op_thread_count' must be a whole number of at least 0 and at most 4096, not '4097'"),
         ("sampling_parameters", "x", "'sampling_parameters' is no JSON"),
     ],
 )  # fmt: skip
@@ -59,3 +60,8 @@ def test_tensor_parallelism_is_refused():
     assert settings({"tensor_parallel": "false"}, translates=False) == settings({}, translates=False)
     with pytest.raises(Unsupported, match="'tensor_parallel' is not served"):
         settings({"tensor_parallel": "true"}, translates=False)
+
+
+def test_a_limit_that_nobody_would_keep_is_refused():
+    with pytest.raises(Unsupported, match="'memory_limit_bytes' cannot be kept: CTranslate2 bounds no device's memory"):
+        settings({"memory_limit_bytes": "1GiB"}, translates=False)

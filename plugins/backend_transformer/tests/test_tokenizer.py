@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,20 @@ def test_pieces_joined_are_the_whole_text(tokenizer, numbers):
     words = Detokenizer(tokenizer)
     pieces = [words.add(number) for number in numbers]
     assert "".join(pieces) + words.flush() == tokenizer.decode(numbers)
+
+
+@pytest.mark.parametrize(
+    ("before", "said"), [([], "cat"), (["<s>"], "cat"), (["<s>", "▁the"], " cat"), (["▁a"] * 20, " cat")]
+)
+def test_a_word_behind_the_words_of_a_prompt_has_its_space(tmp_path, before, said):
+    tokens = ["<s>", "▁the", "▁cat", "▁a"]
+    own = tokenizers.Tokenizer(tokenizers.models.WordLevel({token: number for number, token in enumerate(tokens)}))
+    own.add_special_tokens(["<s>"])
+    own.decoder = tokenizers.decoders.Metaspace()  # of Llama: the space before the first word is no part of a text
+    own.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = Tokenizer(tmp_path / "tokenizer.json", Vocabulary(tokens), Vocabulary(tokens))
+    words = Detokenizer(tokenizer, before=tokenizer.numbers([*before, "of another vocabulary"]))
+    assert [words.add(2), words.add(3), words.flush()] == [said, " a", ""]
 
 
 @given(text=st.text())

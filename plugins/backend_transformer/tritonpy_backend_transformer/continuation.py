@@ -97,7 +97,7 @@ class Continuation:
         own_ends = () if sampling.ignore_eos else ends
         self.ends = frozenset((*own_ends, *sampling.stop_token_ids))
         self._stop = StopStrings(sampling.stop, sampling.include_stop_str_in_output)
-        self._text = None if tokenizer is None else Detokenizer(tokenizer, sampling.skip_special_tokens)
+        self._text = None if tokenizer is None else _detokenizer(tokenizer, prompt, sampling)
         self._news = News("", [], None)
         # Where a step is looked at, the library's own choice is the most probable token: whoever draws has to draw here.
         self._lot = Lot(sampling, self.ends, number, bad) if sampling.draws and self._is_looked_at() else None
@@ -191,3 +191,7 @@ class Continuation:
         if self._text is not None:
             self._news.text += self._stop.feed(self._text.flush()) + self._stop.flush()
         self.finish = "stop" if self._stop.matched is not None else reason
+
+
+def _detokenizer(tokenizer: Tokenizer, prompt: Prompt, sampling: Sampling) -> Detokenizer:
+    return Detokenizer(tokenizer, sampling.skip_special_tokens, tokenizer.numbers(prompt.tokens))

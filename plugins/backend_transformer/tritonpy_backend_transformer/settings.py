@@ -6,7 +6,7 @@ import enum
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from tritonpy import InvalidArgument, Unsupported
+from tritonpy import MOST_THREADS, InvalidArgument, Unsupported
 from tritonpy_backend_transformer.sampling import Sampling, with_json
 from tritonpy_backend_transformer.values import Read, choice, truth, whole
 
@@ -59,7 +59,7 @@ class Settings:
 
 _READ: Mapping[str, Read] = {
     "precision": choice(PRECISIONS),
-    "intra_op_thread_count": whole(0),
+    "intra_op_thread_count": whole(0, MOST_THREADS),
     "inter_op_thread_count": whole(1, 64),
     "max_num_seqs": whole(1),
     "max_model_len": whole(2),
@@ -77,6 +77,8 @@ def settings(parameters: Mapping[str, str], translates: bool) -> Settings:
             "'tensor_parallel' is not served: each GPU would need an MPI process that makes every call together with the others;"
             " instances on several GPUs have a copy of the model each"
         )
+    if "memory_limit_bytes" in parameters:
+        raise Unsupported("parameter 'memory_limit_bytes' cannot be kept: CTranslate2 bounds no device's memory")
     values = {name: read(name, parameters[name]) for name, read in _READ.items() if name in parameters}
     sampling = Sampling(max_tokens=DEFAULT_TOKENS) if translates else Sampling()
     if "sampling_parameters" in parameters:

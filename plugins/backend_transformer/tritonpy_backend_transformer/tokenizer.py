@@ -11,6 +11,7 @@ from tritonpy_backend_transformer.runtime import tokenizer_runtime
 from tritonpy_backend_transformer.vocabulary import Vocabulary
 
 _INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # what the tokenizer writes for bytes that are not yet a character
+_CONTEXT = 8  # tokens of a prompt that may decide on the text of the first one behind it: a character has at most four
 _MOST_UNKNOWN = 0.05  # of a model's tokens: converters and training pad a vocabulary, by no more than that
 
 
@@ -30,6 +31,7 @@ class Tokenizer:
         for vocabulary in {id(each): each for each in (source, target)}.values():
             _check(path, texts, special, vocabulary)
         self._source = source
+        self._target = target
         self._own_numbers = [texts.get(token) for token in target.tokens]
 
     def encode(self, text: str, special: bool = True) -> list[str]:
@@ -41,6 +43,11 @@ class Tokenizer:
         """Return the tokens of each text, with those round it that the tokenizer adds, and which of two texts each token belongs to."""
         return [(encoding.tokens, encoding.type_ids) for encoding in self._tokenizer.encode_batch(list(texts))]
 
+    def numbers(self, tokens: Sequence[str]) -> list[int]:
+        """Return the numbers of `tokens` in the target vocabulary, without those that it lacks."""
+        known = self._target.numbers
+        return [known[token] for token in tokens if token in known]
+
     def decode(self, numbers: Sequence[int], skip_special: bool = True) -> str:
         """Return the text of tokens of the target vocabulary."""
         own = [self._own_numbers[number] for number in numbers]
@@ -49,18 +56,19 @@ class Tokenizer:
 
 
 class Detokenizer:
-    """Turns tokens into text as they come. The pieces joined are what `Tokenizer.decode` makes of all tokens at once.
+    """Turns tokens into text as they come. The pieces joined are what `Tokenizer.decode` makes of all tokens at once, behind the text of the
+    tokens `before`.
 
     A token's text may depend on the one before (a space between words), and a character may need several tokens: so a few tokens are decoded
     again with each new one, and a character waits until it is whole.
     """
 
-    def __init__(self, tokenizer: Tokenizer, skip_special: bool = True) -> None:
+    def __init__(self, tokenizer: Tokenizer, skip_special: bool = True, before: Sequence[int] = ()) -> None:
         self._tokenizer = tokenizer
         self._skip_special = skip_special
-        self._numbers: list[int] = []
+        self._numbers = list(before[-_CONTEXT:])
         self._begin = 0  # from here on the tokens are decoded again
-        self._told = 0  # the text of the tokens up to here is out
+        self._told = len(self._numbers)  # the text of the tokens up to here is out
 
     def add(self, number: int) -> str:
         """Return the text that the token `number` completes."""

@@ -47,9 +47,11 @@ def test_parameters_say_strategy_and_memory_limit():
             ("Invalid value for 'execution_context_allocation_strategy': 'USER' for model instance 'm'. Supported values are "
             "'STATIC' and 'ON_PROFILE_CHANGE'."),
         ),
-        ({"weight_streaming_budget": "half"}, InvalidArgument, "parameter 'weight_streaming_budget' must be a number of bytes"),
-        ({"memory_limit_bytes": "-1"}, InvalidArgument, "parameter 'memory_limit_bytes' must be a number of bytes"),
+        ({"weight_streaming_budget": "half"}, InvalidArgument, "(bytes, such as 536870912 or 512MiB), or 'auto'"),
+        ({"memory_limit_bytes": "-1"}, InvalidArgument, "parameter 'memory_limit_bytes': failed to convert '-1'"),
         ({"precision": "fp16"}, InvalidArgument, "the precision of an engine is chosen when it is built"),
+        ({"memory_limit_bytes": "0"}, InvalidArgument, "parameter 'memory_limit_bytes' is 0, it must be a number of bytes"),
+        ({"enable_multi_device": "maybe"}, InvalidArgument, "parameter 'enable_multi_device': failed to convert 'maybe'"),
         ({"enable_multi_device": "True"}, Unsupported, "several GPUs (enable_multi_device) are not supported"),
     ],
 )  # fmt: skip

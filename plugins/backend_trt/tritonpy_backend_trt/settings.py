@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument, Unsupported, parse_byte_size
+from tritonpy import InvalidArgument, Unsupported, parameter_bool, parameter_bytes
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 _STRATEGIES = ("STATIC", "ON_PROFILE_CHANGE")
-_ON = {"true", "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def settings_of(config: ModelConfig, parameters: Mapping[str, str]) -> Settings:
     return Settings(
         strategy=_strategy(config, parameters),
         streaming_budget=_budget(parameters.get("weight_streaming_budget")),
-        memory_limit=_bytes(parameters, "memory_limit_bytes"),
+        memory_limit=_memory_limit(parameters.get("memory_limit_bytes")),
         priority=ModelOptimizationPolicy.ModelPriority.Name(optimization.priority).removeprefix("PRIORITY_"),
         eager=optimization.eager_batching,
         output_stream=optimization.cuda.output_copy_stream,
@@ -60,7 +59,7 @@ def _refuse(config: ModelConfig, parameters: Mapping[str, str]) -> None:
             f"unable to load model '{config.name}', parameter 'precision' has no values for backend 'tensorrt': the precision of an "
             "engine is chosen when it is built (trtexec --fp16, --bf16, --int8, --fp8)"
         )
-    if parameters.get("enable_multi_device", "").lower() in _ON:
+    if parameter_bool("enable_multi_device", parameters.get("enable_multi_device", "0")):
         raise Unsupported(
             f"unable to load model '{config.name}', engines that are spread over several GPUs (enable_multi_device) are not "
             "supported: give each GPU an instance of its own (gpus: [0, 1])"
@@ -80,17 +79,11 @@ def _strategy(config: ModelConfig, parameters: Mapping[str, str]) -> str:
 def _budget(value: str | None) -> int | str | None:
     if value is None or value.lower() == AUTO:
         return value and AUTO
-    return _size("weight_streaming_budget", value, f", or '{AUTO}'")
-
-
-def _bytes(parameters: Mapping[str, str], key: str) -> int | None:
-    return _size(key, parameters[key]) if key in parameters else None
-
-
-def _size(key: str, value: str, other: str = "") -> int:
     try:
-        return parse_byte_size(value)
-    except ValueError as error:
-        raise InvalidArgument(
-            f"parameter '{key}' must be a number of bytes (such as 512MiB){other}: {error}"
-        ) from error
+        return parameter_bytes("weight_streaming_budget", value)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{error.message}, or '{AUTO}'") from None
+
+
+def _memory_limit(value: str | None) -> int | None:
+    return None if value is None else parameter_bytes("memory_limit_bytes", value, least=1)

@@ -89,6 +89,12 @@ def test_a_file_of_another_shape_is_refused(tmp_path, content, text):
         credential_for("s3", "s3://b", {FILE_VARIABLE: str(file)})
 
 
+def test_a_field_that_is_null_is_not_given(tmp_path):
+    file = tmp_path / "credentials.json"
+    file.write_text('{"s3": {"": {"key_id": "k", "secret_key": "s", "session_token": null}}}')
+    assert credential_for("s3", "s3://b", {FILE_VARIABLE: str(file)}) == {"key_id": "k", "secret_key": "s"}
+
+
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(Unavailable, match="cannot be read: No such file"):
         credential_for("s3", "s3://b", {FILE_VARIABLE: str(tmp_path / "none")})

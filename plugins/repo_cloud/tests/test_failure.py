@@ -47,6 +47,7 @@ def boto(code, status):
         (ValueError("an answer that is no JSON"), Kind.AWAY),
         (caused(OSError(errno.EINVAL, "x"), boto("InvalidBucketName", 400)), Kind.BROKEN),
         (TypeError("wrong argument"), Kind.BROKEN),
+        (named("ParamValidationError"), Kind.BROKEN),
     ],
 )
 def test_a_failure_has_a_kind(error, kind):
@@ -61,4 +62,5 @@ def test_causes_that_go_in_a_circle_end():
 
 def test_the_text_is_one_line_with_the_kind_of_error():
     assert text_of(OSError("first\nsecond")) == "OSError: first"
+    assert text_of(OSError("all is wrong:\n  a name\n  more")) == "OSError: all is wrong: a name"
     assert text_of(TimeoutError()) == "TimeoutError"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy_repo_cloud.listing import check_paths, listing_of
+from tritonpy_repo_cloud.listing import check_files, listing_of
 from tritonpy_repo_cloud.remote_file import RemoteFile
 
 
@@ -24,9 +24,9 @@ def test_the_fingerprint_is_that_of_names_and_versions():
 @pytest.mark.parametrize("path", ["../a", "1/../../a", "/a", "1//a", "./a", "1/./a", "..", "a\0b", "1/../a"])
 def test_a_name_that_is_no_path_is_refused(path):
     with pytest.raises(InvalidArgument, match="model 'm' has a file whose name is no path"):
-        check_paths(listing("config.pbtxt", path))
+        check_files(listing("config.pbtxt", path))
 
 
 @pytest.mark.parametrize("path", ["a", "1/model.onnx", "1/", "..a", "a b", "ä"])
 def test_other_names_are_fine(path):
-    check_paths(listing(path))
+    check_files(listing(path))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import StartupError
-from tritonpy_repo_cloud.location import Location, parse_location
+from tritonpy_repo_cloud.location import Location, parse_location, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,27 @@ def test_a_url_without_a_bucket_is_refused(url):
         StartupError, match=r"No (bucket|container) name found in path: .*; a model repository is written"
     ):
         parse_location(url)
+
+
+@pytest.mark.parametrize("url", ["s3://http://KEY:SECRET@host:1/bucket", "s3://ftp://host/bucket"])
+def test_a_url_whose_server_has_another_form_is_refused_without_its_secrets(url):
+    with pytest.raises(StartupError, match="names no server") as refused:
+        parse_location(url)
+    assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sftp://user:SEC@RET@host/models", "sftp://user:***@host/models"),
+        ("https://host/models?sig=SECRET", "https://host/models?***"),
+        ("https://user@host:1/models", "https://user@host:1/models"),
+        ("s3://https://host:1/bucket/a@b", "s3://https://host:1/bucket/a@b"),
+    ],
+)
+def test_what_is_shown_of_a_url_has_no_secrets(url, shown):
+    assert parse_location(url).shown == shown
+    assert without_secrets(f"cannot get '{url}', twice ({url})") == f"cannot get '{shown}', twice ({shown})"
 
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1)

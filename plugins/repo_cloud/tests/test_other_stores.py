@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import secrets
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +12,7 @@ from typing import ClassVar
 import fsspec
 import pytest
 
+from tritonpy import InvalidArgument
 from tritonpy.testing import ModelRepository
 from tritonpy_repo_cloud.cache.partial import PIECE
 
@@ -50,6 +52,41 @@ def test_models_come_from_a_web_server_whole_where_it_answers_no_ranges(web, ope
     assert Quiet.got.count("/web/m/1/model.onnx") == 1
     models.add("m", "a longer config")
     assert repository.find("m").fingerprint != listing.fingerprint
+    repository.close()
+
+
+def test_a_change_is_noticed_by_its_time_alone(web, open_url, tmp_path):
+    models, url = web
+    models.add("m", "config", {1: {"value": b"one"}})
+    os.utime(tmp_path / "web/m/1/value", (10**9, 10**9))
+    repository = open_url(url, settle_s=0)
+    before = repository.find("m")
+    assert (repository.localize(before) / "1/value").read_bytes() == b"one"
+    models.add("m", versions={1: {"value": b"two"}})
+    after = repository.find("m")
+    assert after.fingerprint != before.fingerprint
+    assert (repository.localize(after) / "1/value").read_bytes() == b"two"
+    repository.close()
+
+
+@pytest.mark.parametrize("header", ["ETag", "Content-Length"])
+def test_a_web_server_s_tag_is_no_checksum_and_a_file_without_a_length_is_refused(web, open_url, monkeypatch, header):
+    models, url = web
+    models.add("m", "config", {1: {"value": b"content"}})
+    send = Quiet.send_header
+    own = {"ETag": ("ETag", f'"{"0123456789abcdef" * 2}"'), "Content-Length": ("Connection", "close")}[header]
+
+    def answer(self, name, value):
+        send(self, *(own if name in {"Last-Modified", header} else (name, value)))
+
+    monkeypatch.setattr(Quiet, "send_header", answer)
+    repository = open_url(url, settle_s=0)
+    if header == "ETag":
+        listing = repository.find("m")
+        assert (repository.localize(listing) / "1/value").read_bytes() == b"content"
+    else:
+        with pytest.raises(InvalidArgument, match="the store does not tell how long it is: 'm/1/value'"):
+            repository.localize(repository.find("m"))
     repository.close()
 
 

@@ -55,9 +55,16 @@ def test_another_server_is_asked_by_path(url, endpoint, found):
     assert ("s3" in arguments["config_kwargs"]) == (found is not None)
 
 
-def test_google_gets_the_file_and_else_looks_for_itself():
+def test_a_file_for_google_that_is_not_there_is_no_token(tmp_path):
+    with pytest.raises(Unavailable, match=r"account file for Google .* is not there"):
+        gs_arguments(parse_location("gs://b"), {"path": str(tmp_path / "none.json")}, OPTIONS)
+
+
+def test_google_gets_the_file_and_else_looks_for_itself(tmp_path):
     location = parse_location("gs://b")
-    assert gs_arguments(location, {"path": "/f"}, OPTIONS)["token"] == "/f"
+    file = tmp_path / "account.json"
+    file.touch()
+    assert gs_arguments(location, {"path": str(file)}, OPTIONS)["token"] == str(file)
     assert gs_arguments(location, {}, OPTIONS)["token"] is None
 
 

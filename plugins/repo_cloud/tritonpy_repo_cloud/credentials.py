@@ -77,4 +77,4 @@ def _fields(scheme: str, entry: Any, file: str) -> Mapping[str, str]:
     if scheme == "gs" or not isinstance(entry, dict):
         form = "the path of a file" if scheme == "gs" else f"an object with {', '.join(VARIABLES[scheme])}"
         raise Unavailable(f"the credential file {file}: a credential under '{scheme}' must be {form}")
-    return {field: str(entry.get(field, "")) for field in VARIABLES[scheme]}
+    return {field: str(entry[field]) for field in VARIABLES[scheme] if entry.get(field) is not None}

@@ -48,6 +48,7 @@ _DENIED_CODES = {
     "TokenRefreshRequired",
 }
 _TIMES_OUT = {408, 429}
+_BROKEN_NAMES = {"ParamValidationError"}
 
 
 def kind_of(error: BaseException) -> Kind:
@@ -58,15 +59,15 @@ def kind_of(error: BaseException) -> Kind:
         return Kind.DENIED
     if status == 404 or any(isinstance(cause, FileNotFoundError | NotADirectoryError) for cause in causes):
         return Kind.MISSING
-    refused = 400 <= status < 500 and status not in _TIMES_OUT
+    refused = (400 <= status < 500 and status not in _TIMES_OUT) or type(error).__name__ in _BROKEN_NAMES
     # A ValueError may be an answer that is no JSON, which passes; as the error itself it is what the library says of its arguments.
     return Kind.BROKEN if refused or isinstance(error, TypeError | NotImplementedError) else Kind.AWAY
 
 
 def text_of(error: BaseException) -> str:
-    """Return the error in one line, with the name of its kind where it says little by itself."""
+    """Return the error in one line, that of its text which says something, after the name of its kind."""
     lines = str(error).strip().splitlines()
-    text = lines[0].strip() if lines else ""
+    text = " ".join(line.strip() for line in lines[: 2 if lines and lines[0].endswith(":") else 1])
     name = type(error).__name__
     return f"{name}: {text}" if text else name
 

@@ -27,8 +27,13 @@ def listing_of(name: str, remote: Iterable[RemoteFile], marker: str) -> CloudLis
     return CloudListing(name, fingerprint, files, None, kept)
 
 
-def check_paths(listing: CloudListing) -> None:
-    """Raise InvalidArgument for a file that would not lie in the model's folder: stores take any text for a name."""
+def check_files(listing: CloudListing) -> None:
+    """Raise InvalidArgument for a file that would not lie in the model's folder (stores take any text for a name), and for one of unknown length."""
+    for file in listing.remote:
+        if file.size is None:
+            raise InvalidArgument(
+                f"model '{listing.name}' has a file of which the store does not tell how long it is: '{file.path}'"
+            )
     for path in listing.files:
         bare = path.removesuffix("/")
         if not bare or path.startswith("/") or "\0" in path or PurePosixPath(bare).as_posix() != bare or _leaves(bare):

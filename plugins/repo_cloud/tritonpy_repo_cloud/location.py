@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tritonpy import StartupError
 
 _S3_SERVER = re.compile(r"(?:(https?)://([^/:]+|\[[^]/]+\])(?::(\d+))?|([^/:]+|\[[^]/]+\]):(\d+))/(.*)")
+_PASSWORD = re.compile(r"(?<=//)([^/@:\s]*):[^/\s]*@")
+_QUERY = re.compile(r"(://[^\s?]*\?)[^\s'\")]*")
 _AZURE_SUFFIXES = (".blob.core.windows.net", ".dfs.core.windows.net")
 PROTOCOLS = {"s3": "s3", "gs": "gs", "as": "abfs"}
 """What fsspec calls Triton's schemes."""
@@ -28,9 +30,19 @@ class Location:
     endpoint: str = ""
     account: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The URL as logs and errors show it."""
+        return without_secrets(self.url)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without the passwords of the URLs in it, and without their queries: signatures and tokens stand there."""
+    return _PASSWORD.sub(r"\1:***@", _QUERY.sub(r"\1***", text))
+
 
 def parse_location(url: str) -> Location:
-    """Return where `url` is. Raises StartupError for one that names no bucket or container."""
+    """Return where `url` is. Raises StartupError for one that names no bucket or container, or no server that can be meant."""
     scheme, _, rest = url.partition("://")
     if scheme not in PROTOCOLS:
         return Location(url, scheme, scheme, url.rstrip("/"))
@@ -46,7 +58,13 @@ def parse_location(url: str) -> Location:
             account = account.removesuffix(suffix)
     if not parts:
         what = "container" if scheme == "as" else "bucket"
-        raise StartupError(f"No {what} name found in path: {url}; a model repository is written {_EXAMPLES[scheme]}")
+        shown = without_secrets(url)
+        raise StartupError(f"No {what} name found in path: {shown}; a model repository is written {_EXAMPLES[scheme]}")
+    if parts[0].endswith(":"):
+        raise StartupError(
+            f"model repository '{without_secrets(url)}' names no server: it is written {_EXAMPLES[scheme]}; "
+            "credentials have no place in it"
+        )
     return Location(url, scheme, PROTOCOLS[scheme], "/".join(parts), endpoint, account)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tritonpy import StartupError, Unavailable
@@ -22,10 +23,12 @@ def check_installed(location: Location) -> None:
         get_filesystem_class(location.protocol)
     except ImportError as error:
         how = f"pip install 'tritonpy-repo-cloud[{location.scheme}]'" if location.scheme in _CLOUDS else error
-        raise StartupError(f"model repository '{location.url}' needs a package that is not installed: {how}") from error
+        raise StartupError(
+            f"model repository '{location.shown}' needs a package that is not installed: {how}"
+        ) from error
     except ValueError as error:
         raise StartupError(
-            f"model repository '{location.url}': no plugin provides '{location.scheme}', and fsspec does not know it"
+            f"model repository '{location.shown}': no plugin provides '{location.scheme}', and fsspec does not know it"
         ) from error
 
 
@@ -93,9 +96,15 @@ def s3_arguments(location: Location, credential: Mapping[str, str], options: Clo
 
 
 def gs_arguments(_location: Location, credential: Mapping[str, str], options: CloudOptions) -> Arguments:
-    """The file that the credential names, else what the library finds: its own files, the instance's role, no credential at all."""
+    """The file that the credential names, else what the library finds: its own files, the instance's role, no credential at all.
+
+    Raises Unavailable for a file that is not there: the library would take its name for a token, and send it to Google.
+    """
+    path = credential.get("path")
+    if path is not None and not Path(path).is_file():
+        raise Unavailable(f"the account file for Google '{path}' is not there")
     return {
-        "token": credential.get("path"),
+        "token": path,
         "access": "read_only",
         "endpoint_url": options.endpoint or None,
         "requests_timeout": _http_timeout(options),

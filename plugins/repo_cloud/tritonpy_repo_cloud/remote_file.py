@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 _MD5 = re.compile(r'"?([0-9a-fA-F]{32})"?')
@@ -86,17 +87,24 @@ def _checksum(info: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _modified(info: Mapping[str, Any]) -> float | None:
-    for key in ("LastModified", "last_modified", "mtime", "updated", "modified", "created"):
+    for key in ("LastModified", "last_modified", "Last-Modified", "mtime", "updated", "modified", "created"):
         value = info.get(key)
         if isinstance(value, str):
-            try:
-                value = datetime.fromisoformat(value)
-            except ValueError:
-                continue
+            value = _time(value)
         if isinstance(value, datetime):
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
         if isinstance(value, int | float):
             return float(value)
+    return None
+
+
+def _time(text: str) -> datetime | None:
+    """Read a time as clouds write it, or as HTTP does; None where it is neither."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            return read(text)
+        except ValueError:
+            continue
     return None
 
 

@@ -19,7 +19,7 @@ from tritonpy_repo_cloud.cache.model_cache import ModelCache
 from tritonpy_repo_cloud.completeness import Completeness, Marked, Stable
 from tritonpy_repo_cloud.failure import Kind, StoreFailure
 from tritonpy_repo_cloud.fetching import Damaged, Fetching
-from tritonpy_repo_cloud.listing import CloudListing, check_paths, listing_of
+from tritonpy_repo_cloud.listing import CloudListing, check_files, listing_of
 from tritonpy_repo_cloud.location import parse_location
 from tritonpy_repo_cloud.options import CloudOptions
 from tritonpy_repo_cloud.pausing import Pauses
@@ -45,10 +45,10 @@ class CloudRepository(Repository):
 
     def __init__(self, options: CloudOptions, context: RepositoryContext) -> None:
         super().__init__(options, context)
-        location = parse_location(context.url)
-        folder = CacheFolder(_cache_folder(options, location.scheme, context.cache))
+        self._location = parse_location(context.url)
+        folder = CacheFolder(_cache_folder(options, self._location.scheme, context.cache))
         self._stopped = threading.Event()
-        self._store = Store(location, options, self._stopped)
+        self._store = Store(self._location, options, self._stopped)
         folder.make()
         self._cache = ModelCache(folder, options.cache_size)
         self._manifests = Manifests(folder, context.url)
@@ -70,7 +70,7 @@ class CloudRepository(Repository):
         except StoreFailure as failure:
             return self._without_store(failure)
         if self._absence.answered():
-            log.info("model repository '%s' can be read again", self.context.url)
+            log.info("model repository '%s' can be read again", self._location.shown)
         self._known = found
         self._note_seen(found)
         return found
@@ -96,7 +96,7 @@ class CloudRepository(Repository):
             if not wanting:
                 return listing
             if now >= deadline:
-                raise Unavailable(f"model '{name}' is not wholly uploaded to '{self.context.url}': {wanting}")
+                raise Unavailable(f"model '{name}' is not wholly uploaded to '{self._location.shown}': {wanting}")
             self._pause()
 
     def names(self) -> Collection[str]:
@@ -109,7 +109,7 @@ class CloudRepository(Repository):
 
     def localize(self, listing: ModelListing) -> Path:
         assert isinstance(listing, CloudListing), "a listing of another repository: this is a bug"  # noqa: S101
-        check_paths(listing)
+        check_files(listing)
         for attempt in range(1, self.options.attempts + 1):
             try:
                 return self._localize(listing)
@@ -205,7 +205,7 @@ class CloudRepository(Repository):
     def _tell(self, waiting: dict[str, str]) -> None:
         for name, wanting in waiting.items():
             if name not in self._waiting:
-                log.warning("model '%s' in '%s' is left as it is: %s", name, self.context.url, wanting)
+                log.warning("model '%s' in '%s' is left as it is: %s", name, self._location.shown, wanting)
         self._waiting = waiting
 
     def _without_store(self, failure: StoreFailure) -> Listings:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tritonpy import Unavailable
 from tritonpy_repo_cloud.credentials import credential_for
 from tritonpy_repo_cloud.failure import Kind, StoreFailure, kind_of, text_of
-from tritonpy_repo_cloud.location import PROTOCOLS, Location
+from tritonpy_repo_cloud.location import PROTOCOLS, Location, without_secrets
 from tritonpy_repo_cloud.options import CloudOptions
 from tritonpy_repo_cloud.pausing import Pauses
 from tritonpy_repo_cloud.providers import check_installed, connect
@@ -73,8 +73,10 @@ class Store:
 
     def vouches(self, file: RemoteFile) -> bool:
         """Say whether the checksum of `file` is that of its content: what Amazon encrypts with a key of one's own has another ETag."""
-        if self._location.scheme != "s3" or file.checksum is None:
+        if self._location.scheme in {"gs", "as"} or file.checksum is None:
             return file.checksum is not None
+        if self._location.scheme != "s3":  # its tag may look like an MD5 and be none
+            return False
 
         def ask(file_system: Any, _root: str) -> bool:
             bucket, key, _ = file_system.split_path(file.address)
@@ -103,7 +105,7 @@ class Store:
                 failures += 1
                 if kind is not Kind.AWAY or failures >= self._options.attempts:
                     raise self._failure(kind, what, reason) from error
-                log.debug("model repository '%s' cannot %s, trying again: %s", self._location.url, what, reason)
+                log.debug("model repository '%s' cannot %s, trying again: %s", self._location.shown, what, reason)
             self._stopped.wait(_PAUSES.spread_after(failures))
         raise Unavailable("Server exiting")
 
@@ -122,7 +124,7 @@ class Store:
                 self._connection = None
 
     def _failure(self, kind: Kind, what: str, reason: str) -> StoreFailure:
-        text = f"model repository '{self._location.url}' cannot {what}: {kind.value}: {reason}"
+        text = f"model repository '{self._location.shown}' cannot {what}: {kind.value}: {reason}"
         if kind is Kind.DENIED:
             text += "; check its credentials"
         return StoreFailure(kind, text)
@@ -145,4 +147,4 @@ class Store:
 def _judged(error: Exception) -> tuple[Kind, str]:
     if isinstance(error, Unavailable):  # of our own: the credentials, which may be written anew
         return Kind.DENIED, error.message
-    return kind_of(error), text_of(error)
+    return kind_of(error), without_secrets(text_of(error))

@@ -63,3 +63,8 @@ def test_who_has_a_link_keeps_the_content(blobs, tmp_path):
     blobs.remove(DIGEST)
     assert not blobs.has(DIGEST)
     assert (tmp_path / "link").read_bytes() == CONTENT
+
+
+def test_what_another_server_removed_meanwhile_is_not_sound(blobs, tmp_path):
+    blobs.path(DIGEST).unlink()
+    assert not Blobs(tmp_path / "blobs").sound(DIGEST)

@@ -59,7 +59,7 @@ from tritonpy_repo_cloud.cache.folder import CacheFolder
 from tritonpy_repo_cloud.cache.model_cache import ModelCache
 cache = ModelCache(CacheFolder(Path({str(folder.root)!r})), 1 << 40)
 lease = cache.lease()
-(lease.folder / "blobs").write_text("a" * 64)
+(lease.folder / ".blobs").write_text("a" * 64)
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -75,6 +75,19 @@ sys.stdin.read()
     with folder.lock():
         assert one.leases.in_use() == set()
     assert list(folder.leases.iterdir()) == []
+
+
+def test_a_model_may_have_any_name(server):
+    one = server()
+    lease = one.cache.lease()
+    digest = one.keep("k", b"content", lease)
+    assert (lease.show("blobs", {"1/model": digest}) / "1/model").read_bytes() == b"content"
+
+
+def test_a_stray_file_among_the_leases_is_left_alone(server, folder):
+    (folder.leases / "stray").touch()
+    with folder.lock():
+        assert server().leases.in_use() == set()
 
 
 def test_closing_ends_all_leases(server, folder):

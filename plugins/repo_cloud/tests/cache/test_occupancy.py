@@ -48,6 +48,12 @@ def test_what_is_being_fetched_counts_and_what_was_given_up_gives_way(server):
     assert list(one.folder.partial.glob("*/k*")) == []
 
 
+def test_a_stray_file_among_the_partial_ones_is_left_alone(server, folder):
+    (folder.partial / "stray").touch()
+    one = server(limit=30)
+    assert one.blobs.has(one.keep("k", b"k" * 10, one.cache.lease()))
+
+
 def test_a_full_disk_makes_the_oldest_go(server, monkeypatch):
     one = server()
     idle = one.cache.lease()

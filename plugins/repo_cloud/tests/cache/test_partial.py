@@ -60,6 +60,17 @@ def test_a_file_of_another_size_begins_anew(tmp_path):
     assert partial.is_allocated()
 
 
+@pytest.mark.parametrize("left", [None, b"cut"], ids=["gone", "cut off"])
+def test_a_journal_whose_file_is_not_there_counts_for_nothing(tmp_path, monkeypatch, left):
+    monkeypatch.setattr(module, "PIECE", 10)
+    (tmp_path / "file.pieces").write_bytes(b"0\n10\n20\n")
+    if left is not None:
+        (tmp_path / "file").write_bytes(left)
+    partial = Partial(tmp_path / "file", 30)
+    partial.allocate()
+    assert len(partial.missing()) == 3
+
+
 def test_a_disk_without_room_leaves_no_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "full")

@@ -54,10 +54,14 @@ class Blobs:
     def sound(self, digest: str) -> bool:
         """Say whether the content still has its digest; it is read once, and again when the file changed."""
         path = self.path(digest)
-        state = _state(path)
-        if self._trusted.get(digest) == state:
-            return True
-        if digests(path)["sha256"] != digest:
+        try:
+            state = _state(path)
+            if self._trusted.get(digest) == state:
+                return True
+            found = digests(path)["sha256"]
+        except FileNotFoundError:  # another server saw the damage first
+            return False
+        if found != digest:
             log.warning("the cached file %s is damaged, it is fetched again", path)
             return False
         self._trusted[digest] = state

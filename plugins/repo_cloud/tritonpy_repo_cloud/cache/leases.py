@@ -14,7 +14,7 @@ from tritonpy_repo_cloud.cache.file_lock import try_lock
 from tritonpy_repo_cloud.cache.folder import CacheFolder, remove_tree
 
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
-_LIST = "blobs"
+_LIST = ".blobs"  # no model is called so: their names begin with no dot
 
 
 class Lease:
@@ -74,7 +74,7 @@ class Leases:
     def in_use(self) -> set[Path]:
         """Return the blobs that living servers hold, and remove what dead ones left; under the cache's lock."""
         used: set[Path] = set()
-        for server in self._folder.leases.iterdir():
+        for server in self._folder.leases.glob("*/"):
             if server != self._own and _is_dead(server):
                 remove_tree(server)
             else:

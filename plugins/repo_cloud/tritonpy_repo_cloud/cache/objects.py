@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tritonpy_repo_cloud.cache.blobs import Blobs
 from tritonpy_repo_cloud.cache.folder import write_whole
+
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
 class Objects:
@@ -17,11 +20,7 @@ class Objects:
 
     def digest(self, key: str) -> str | None:
         """Return the digest of the object's content; None where its content is not in the cache."""
-        try:
-            digest = self._path(key).read_text(encoding="ascii")
-        except FileNotFoundError:
-            return None
-        return digest if self._blobs.has(digest) else None
+        return self._noted(self._path(key))
 
     def note(self, key: str, digest: str) -> None:
         """Note the content of the object. Raises OSError."""
@@ -30,8 +29,19 @@ class Objects:
     def forget_lost(self) -> None:
         """Forget the objects whose content is not there any more."""
         for path in self._folder.glob("??/*"):
-            if not self._blobs.has(path.read_text(encoding="ascii")):
+            if self._noted(path) is None:
                 path.unlink()
+
+    def _noted(self, path: Path) -> str | None:
+        """Return the digest that a note gives, if that is one and its content is there: a crash may leave anything in a note."""
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if not _DIGEST.fullmatch(content):
+            return None
+        digest = content.decode("ascii")
+        return digest if self._blobs.has(digest) else None
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / key

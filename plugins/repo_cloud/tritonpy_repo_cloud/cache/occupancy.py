@@ -97,7 +97,7 @@ class Occupancy:
 
     def _partials(self) -> Iterator[tuple[Stored, bool]]:
         """Yield each partial file, and whether nobody fetches it now."""
-        for folder in self._folder.partial.iterdir():
+        for folder in self._folder.partial.glob("*/"):
             idle = _is_free(folder / LOCK)
             for path in folder.iterdir():
                 if path.name != LOCK and path.suffix != JOURNAL:

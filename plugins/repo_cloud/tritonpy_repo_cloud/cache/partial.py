@@ -31,6 +31,7 @@ class Partial:
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if self.size and os.fstat(descriptor).st_size != self.size:
+                self._journal.unlink(missing_ok=True)  # it is of another file: what room is new holds no piece
                 os.posix_fallocate(descriptor, 0, self.size)
         except OSError:
             self.discard()
@@ -60,8 +61,8 @@ class Partial:
 
     def discard(self) -> None:
         """Forget all pieces, and give the room back."""
+        self._journal.unlink(missing_ok=True)  # first: it must not outlive what it tells of
         self.path.unlink(missing_ok=True)
-        self._journal.unlink(missing_ok=True)
 
     def finished(self) -> Path:
         """Return the file when all pieces are there; it is the caller's then."""
