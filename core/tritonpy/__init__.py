@@ -95,6 +95,7 @@ from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.model_log import ModelLog
 from tritonpy.runners.workers.spawned import SpawnedProcess
+from tritonpy.shown_urls import without_secrets
 from tritonpy.types import (
     CPU,
     DATATYPE_OF_NUMBER,
@@ -319,6 +320,7 @@ __all__ = [
     "trace_changes",
     "trace_texts",
     "unix_path",
+    "without_secrets",
 ]
 
 

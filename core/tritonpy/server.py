@@ -40,6 +40,7 @@ from tritonpy.runners.rings import Rings
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.workers.neighbours import Neighbours
 from tritonpy.shared_memory import Regions
+from tritonpy.shown_urls import without_secrets
 from tritonpy.tracing.setup import make_tracing
 from tritonpy.tracing.tracing import Tracing
 
@@ -185,7 +186,7 @@ class Server:
         if index:
             log.info("models:", extra={"table": table_of(index)})
         else:
-            urls = ", ".join(repository.url for repository in self.config.repositories)
+            urls = ", ".join(without_secrets(repository.url) for repository in self.config.repositories)
             log.warning(
                 "no models in %s: a model is a folder with a version folder in it, such as digits/1/model.onnx", urls
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository
 from tritonpy.config.qualified import qualified
+from tritonpy.shown_urls import without_secrets
 
 DUPLICATE = "model appears in two or more repositories"
 _LOOKS = 3  # at a model whose files change while they are taken over
@@ -110,7 +111,7 @@ class Sources:
         return Found(repository, listing, self._namespace(repository))
 
     def _namespace(self, repository: Repository) -> str:
-        return repository.context.url if self._namespaced else ""
+        return without_secrets(repository.context.url) if self._namespaced else ""
 
 
 def _scan(found: Iterable[Found]) -> Scan:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import StartupError
-from tritonpy_repo_cloud.location import Location, parse_location, without_secrets
+from tritonpy_repo_cloud.location import Location, parse_location
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,6 @@ def test_a_url_whose_server_has_another_form_is_refused_without_its_secrets(url)
 )
 def test_what_is_shown_of_a_url_has_no_secrets(url, shown):
     assert parse_location(url).shown == shown
-    assert without_secrets(f"cannot get '{url}', twice ({url})") == f"cannot get '{shown}', twice ({shown})"
 
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1)

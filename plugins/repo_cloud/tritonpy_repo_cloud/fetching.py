@@ -74,8 +74,9 @@ class Fetching:
         total = sum(_size(file) for file in files)
         log.info("fetching '%s': %d files, %s", name, len(files), readable(total))
         downloads = [_Download(self._store, file, self._key(file), self._cache, lease) for file in files]
-        for download in downloads:
-            download.begin(folder)
+        partials = self._cache.begin(folder, {download.key: _size(download.file) for download in downloads})
+        for download, partial in zip(downloads, partials, strict=True):
+            download.begin(partial)
         already = sum(download.already for download in downloads)
         with progress(name, total, already) as shown:
             self._run(downloads, shown)
@@ -111,17 +112,17 @@ class _Download:
         self.missing: list[tuple[int, int]] = []
         self.already = 0
         self._store = store
-        self._key = key
+        self.key = key
         self._cache = cache
         self._lease = lease
         self._partial: Partial | None = None
         self._left = 0
         self._guard = threading.Lock()
 
-    def begin(self, folder: Path) -> None:
-        """Take the room, and see what is left to be fetched."""
-        self._partial = self._cache.begin(folder, self._key, _size(self.file))
-        self.missing = self._partial.missing()
+    def begin(self, partial: Partial) -> None:
+        """See what is left to be fetched."""
+        self._partial = partial
+        self.missing = partial.missing()
         if len(self.missing) > 1 and not self._store.has_ranges(self.file):
             self.missing = [(0, _size(self.file))]
         self.already = _size(self.file) - sum(end - start for start, end in self.missing)
@@ -152,7 +153,7 @@ class _Download:
                 f"'{self.file.path}' arrived damaged: its {algorithm} is {found[algorithm]}, the store says {expected}"
             )
         self.digest = found["sha256"]
-        self._cache.publish(self._key, partial, self.digest, self._lease)
+        self._cache.publish(self.key, partial, self.digest, self._lease)
 
 
 def _is_folder(file: RemoteFile) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tritonpy import StartupError
+from tritonpy import StartupError, without_secrets
 
 _S3_SERVER = re.compile(r"(?:(https?)://([^/:]+|\[[^]/]+\])(?::(\d+))?|([^/:]+|\[[^]/]+\]):(\d+))/(.*)")
-_PASSWORD = re.compile(r"(?<=//)([^/@:\s]*):[^/\s]*@")
-_QUERY = re.compile(r"(://[^\s?]*\?)[^\s'\")]*")
 _AZURE_SUFFIXES = (".blob.core.windows.net", ".dfs.core.windows.net")
 PROTOCOLS = {"s3": "s3", "gs": "gs", "as": "abfs"}
 """What fsspec calls Triton's schemes."""
@@ -34,11 +32,6 @@ class Location:
     def shown(self) -> str:
         """The URL as logs and errors show it."""
         return without_secrets(self.url)
-
-
-def without_secrets(text: str) -> str:
-    """Return a text without the passwords of the URLs in it, and without their queries: signatures and tokens stand there."""
-    return _PASSWORD.sub(r"\1:***@", _QUERY.sub(r"\1***", text))
 
 
 def parse_location(url: str) -> Location:

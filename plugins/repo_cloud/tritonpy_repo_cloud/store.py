@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tritonpy import Unavailable
+from tritonpy import Unavailable, without_secrets
 from tritonpy_repo_cloud.credentials import credential_for
 from tritonpy_repo_cloud.failure import Kind, StoreFailure, kind_of, text_of
-from tritonpy_repo_cloud.location import PROTOCOLS, Location, without_secrets
+from tritonpy_repo_cloud.location import PROTOCOLS, Location
 from tritonpy_repo_cloud.options import CloudOptions
 from tritonpy_repo_cloud.pausing import Pauses
 from tritonpy_repo_cloud.providers import check_installed, connect

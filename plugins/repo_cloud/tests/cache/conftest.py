@@ -24,7 +24,7 @@ class Server:
         from tritonpy_repo_cloud.checksum import digests
 
         with self.cache.fetching(model, Event()) as folder:
-            partial = self.cache.begin(folder, key, len(content))
+            (partial,) = self.cache.begin(folder, {key: len(content)})
             if content:
                 partial.write(0, content)
             digest = digests(partial.path)["sha256"]

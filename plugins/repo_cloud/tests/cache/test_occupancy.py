@@ -41,11 +41,25 @@ def test_what_another_server_uses_stays_and_a_model_without_room_is_refused_with
 def test_what_is_being_fetched_counts_and_what_was_given_up_gives_way(server):
     one, other = server(limit=30), server(limit=30)
     with one.cache.fetching("m", Event()) as folder:
-        one.cache.begin(folder, "k", 20)
+        one.cache.begin(folder, {"k": 20})
         with pytest.raises(Unavailable, match="20 of its 30 are in use"):
             other.keep("more", b"m" * 20, other.cache.lease(), model="more")
     other.keep("more", b"m" * 20, other.cache.lease(), model="more")
     assert list(one.folder.partial.glob("*/k*")) == []
+
+
+def test_a_model_that_cannot_fit_removes_nothing_and_is_refused_with_its_own_size(server):
+    one = server(limit=30)
+    lease = one.cache.lease()
+    kept = one.keep("k", b"k" * 10, lease)
+    lease.end()
+    with (
+        one.cache.fetching("m", Event()) as folder,
+        pytest.raises(Unavailable, match="40 bytes are needed and 0 of its 30"),
+    ):
+        one.cache.begin(folder, {"a": 20, "b": 20})
+    assert names(one) == {kept}
+    assert list(one.folder.partial.glob("*/[ab]*")) == []
 
 
 def test_a_stray_file_among_the_partial_ones_is_left_alone(server, folder):

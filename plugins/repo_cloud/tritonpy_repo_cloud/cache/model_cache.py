@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -74,15 +74,15 @@ class ModelCache:
         finally:
             os.close(descriptor)
 
-    def begin(self, folder: Path, key: str, size: int) -> Partial:
-        """Return the file in which an object of `size` bytes is fetched, or goes on to be, in a folder that `fetching` gave.
+    def begin(self, folder: Path, sizes: Mapping[str, int]) -> list[Partial]:
+        """Return the files in which objects are fetched, or go on to be, in a folder that `fetching` gave; `sizes` has their bytes by key.
 
-        Raises Unavailable where there is no room for it, OSError.
+        Raises Unavailable where there is no room for all of them, OSError.
         """
-        partial = Partial(folder / key, size)
+        partials = [Partial(folder / key, size) for key, size in sizes.items()]
         with self._folder.lock():
-            self._occupancy.allocate(partial)
-        return partial
+            self._occupancy.allocate(partials)
+        return partials
 
     def publish(self, key: str, partial: Partial, digest: str, lease: Lease) -> None:
         """Keep what was fetched, whose content has this digest, as the object's content; `lease` holds it. Raises OSError."""

@@ -33,13 +33,18 @@ class Occupancy:
         self._leases = leases
         self._limit = limit
 
-    def allocate(self, partial: Partial) -> None:
-        """Take the room of a file that is to be fetched, if it has none yet.
+    def allocate(self, partials: Sequence[Partial]) -> None:
+        """Take the room of files that are to be fetched, those that have none yet: of all or, without removing anything for it, of none.
 
         What was not used for longest goes, so that the limit is kept and the disk has the room. Raises Unavailable where neither can be, OSError.
         """
-        if not partial.is_allocated():
-            self._keep_limit(partial.size)
+        new = [partial for partial in partials if not partial.is_allocated()]
+        if new:
+            self._keep_limit(sum(partial.size for partial in new))
+        for partial in partials:
+            self._allocate(partial)
+
+    def _allocate(self, partial: Partial) -> None:
         while True:
             try:
                 partial.allocate()
