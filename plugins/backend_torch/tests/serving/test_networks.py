@@ -20,9 +20,9 @@ from ..making import LINEAR, Linear
 CPU = torch.device("cpu")
 
 
-@pytest.fixture
-def make(models):
-    models.script(Linear())
+@pytest.fixture(params=["script"])
+def make(models, request):
+    {"script": lambda: models.script(Linear()), "export": models.linear_export}[request.param]()
 
     def of(**parameters):
         model = SimpleNamespace(
@@ -47,6 +47,14 @@ def test_instances_that_come_at_once_share_one(make):
     assert [(usage.type, usage.byte_size) for usage in found.memory()] == [("CPU", 4 * (3 * 2 + 2))]
     found.close()
     assert found.memory() == []
+
+
+@pytest.mark.parametrize("make", ["script", "export"], indirect=True)
+def test_instances_that_come_at_once_each_get_theirs(make):
+    found = make()
+    with ThreadPoolExecutor(4) as pool:
+        networks_of = [each.result() for each in [pool.submit(found.acquire, CPU) for _ in range(8)]]
+    assert len(set(map(id, networks_of))) == 8
 
 
 @pytest.mark.parametrize("sharing", ["true", "false"])

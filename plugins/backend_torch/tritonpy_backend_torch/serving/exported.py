@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,9 @@ from tritonpy_backend_torch.serving.network import Network, Opening
 from tritonpy_backend_torch.serving.pickles import REFUSED, is_harmless
 from tritonpy_backend_torch.serving.programs import read_program
 
+# PyTorch keeps what it reads in a global, and refuses a second program meanwhile; instances load at the same time.
+_ONE_AT_A_TIME = threading.Lock()
+
 
 class ExportedNetwork(Network):
     """A program of torch.export, as the module that it came from; compiled where the model asks for it."""
@@ -31,12 +35,13 @@ class ExportedNetwork(Network):
             signature = exported_signature(program_of(found))
             if not opening.settings.allow_pickles:
                 check_pickles(path, found)
-        program = read_program(path)
-        if opening.device is not None and opening.device.type != "cpu":
-            program = move_to_device_pass(program, opening.device)
+        with _ONE_AT_A_TIME:
+            program = read_program(path)
+            if opening.device is not None and opening.device.type != "cpu":
+                program = move_to_device_pass(program, opening.device)
+            module = program.module()
         self._program = program
         self._in_spec = program.call_spec.in_spec
-        module = program.module()
         self._module = module if opening.settings.compile is None else compiled(module, opening.settings.compile)
         super().__init__(signature, home_of(self.weights()))
 
