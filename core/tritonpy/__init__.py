@@ -42,6 +42,14 @@ from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.batch_keys import BatchKey, batch_key
 from tritonpy.clock import now_ns
+from tritonpy.config.model_fit import (
+    control_inputs,
+    dims_misfit,
+    model_dims,
+    set_dims,
+    shape_text,
+    unable_to_load,
+)
 from tritonpy.config.parameters import (
     MOST_THREADS,
     parameter_bool,
@@ -293,8 +301,10 @@ __all__ = [
     "compile_pattern",
     "config_from_json",
     "config_to_dict",
+    "control_inputs",
     "datatype_of",
     "decode_strings",
+    "dims_misfit",
     "encode_strings",
     "error_of",
     "gather",
@@ -303,6 +313,7 @@ __all__ = [
     "incident",
     "joined_headers",
     "keep_headers",
+    "model_dims",
     "needed_steps",
     "now_ns",
     "open_nvml",
@@ -315,10 +326,13 @@ __all__ = [
     "refused_model_call",
     "running_server",
     "scatter",
+    "set_dims",
+    "shape_text",
     "stand_in",
     "string_offsets",
     "trace_changes",
     "trace_texts",
+    "unable_to_load",
     "unix_path",
     "without_secrets",
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tritonpy.config.model_fit import shape_text
 from tritonpy.errors import Internal
 from tritonpy.types import DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
 
@@ -145,8 +146,8 @@ def _keep_states(
             wanted not in (found, -1) for found, wanted in zip(tensor.shape, expected, strict=True)
         ):
             raise Internal(
-                f"model '{model.name}' returned state output '{name}' with shape {_shape(tensor.shape)}, "
-                f"its configuration says {_shape(expected)}"
+                f"model '{model.name}' returned state output '{name}' with shape {shape_text(tensor.shape)}, "
+                f"its configuration says {shape_text(expected)}"
             )
         batch.new_states[name] = tensor
     written = [tensor.data for tensor in batch.states if _is_writable(tensor.data)]
@@ -163,10 +164,6 @@ def _apart(value: Array | Tensor, buffers: Sequence[Array]) -> Array | Tensor:
     if not isinstance(data, np.ndarray) or not any([np.may_share_memory(data, buffer) for buffer in buffers]):
         return value
     return Tensor(value.name, value.datatype, value.shape, data.copy()) if isinstance(value, Tensor) else data.copy()
-
-
-def _shape(dims: Iterable[int]) -> str:
-    return f"[{','.join(map(str, dims))}]"
 
 
 def _starts(batch: Batch) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPES, InvalidArgument
+from tritonpy import DATATYPES, InvalidArgument, set_dims
 from tritonpy_backend_onnx.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -59,9 +59,4 @@ def _describe(
 ) -> None:
     for name, info in infos.items():
         field = fields.add(name=name, data_type=DATATYPES[info.datatype].number)
-        field.dims.extend(info.dims[1:] if batched else info.dims)
-        if not field.dims:
-            # The configuration has no scalars: clients see one element, with batching the model does not.
-            field.dims.append(1)
-            if batched:
-                field.reshape.SetInParent()
+        set_dims(field, info.dims, batched)

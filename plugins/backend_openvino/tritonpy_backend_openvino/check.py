@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, Internal, InvalidArgument
+from tritonpy import (
+    DATATYPE_OF_NUMBER,
+    DTYPES,
+    Internal,
+    InvalidArgument,
+    control_inputs,
+    dims_misfit,
+    model_dims,
+    unable_to_load,
+)
 from tritonpy_backend_openvino.signature import Signature, TensorInfo, by_every_name
 
 if TYPE_CHECKING:
-    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput, ModelSequenceBatching
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
 
 def check_inputs(config: ModelConfig, signature: Signature, reshapes: bool) -> None:
     """Raise InvalidArgument or Internal at the first input that does not fit; with `reshapes` the model takes the configured shapes."""
     sequence = config.sequence_batching
-    own = [*_controls(sequence), *[(state.input_name, state.data_type) for state in sequence.state]]
+    own = [*control_inputs(config), *[(state.input_name, state.data_type) for state in sequence.state]]
     own += [(name, each.data_type) for each in config.batch_input for name in each.target_name]
     count = len(config.input) + len(own)
     if count != len(signature.inputs):
-        raise _unable(config, f"configuration expects {count} inputs, model provides {len(signature.inputs)}")
+        raise unable_to_load(config, f"configuration expects {count} inputs, model provides {len(signature.inputs)}")
     known = by_every_name(signature.inputs)
     for field in config.input:
         info = _known("input", known, signature.inputs, field.name)
         if field.optional:
-            raise _unable(
+            raise unable_to_load(
                 config, f"optional input '{field.name}' is not supported, the model has no value of its own for it"
             )
         _check_input_type(config, field.name, field.data_type, info)
@@ -77,7 +86,7 @@ def _datatype(config: ModelConfig, what: str, number: int) -> str:
 
 
 def _misfit(config: ModelConfig, what: str, number: int, info: TensorInfo) -> InvalidArgument:
-    return _unable(
+    return unable_to_load(
         config,
         f"configuration expects datatype {DATATYPE_OF_NUMBER[number].config_name} for {what}, "
         f"model provides TYPE_{info.datatype}",
@@ -102,7 +111,7 @@ def _check_dims(config: ModelConfig, field: ModelInput | ModelOutput, info: Tens
     """With `exact` the first dimension of a batching model counts too, and one that it fixes must be so in the configuration."""
     if info.dims is None:
         return
-    dims = tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
+    dims = model_dims(field)
     where = f"model '{config.name}', tensor '{field.name}': "
     rows = config.max_batch_size
     if not info.dims and rows:
@@ -112,16 +121,7 @@ def _check_dims(config: ModelConfig, field: ModelInput | ModelOutput, info: Tens
     full = (rows, *dims) if rows else dims
     if _compatible(info.dims, full, batched=bool(rows), exact=exact):
         return
-    complete = (
-        f"{len(full)} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit "
-        f"tensor shape, making complete shape {_shape(full)})"
-        if rows
-        else f"{len(full)} dimensions (shape {_shape(full)})"
-    )
-    raise InvalidArgument(
-        f"{where}the model expects {len(info.dims)} dimensions (shape {_shape(info.dims)}) but the model configuration "
-        f"specifies {complete}"
-    )
+    raise dims_misfit(config, field.name, info.dims, full)
 
 
 def _compatible(model: Sequence[int], configured: Sequence[int], batched: bool, exact: bool) -> bool:
@@ -131,29 +131,3 @@ def _compatible(model: Sequence[int], configured: Sequence[int], batched: bool, 
     if batched and not exact:
         return all(have in (-1, want) or want == -1 for have, want in pairs[1:])
     return all(have in (-1, want) for have, want in pairs)
-
-
-def _controls(sequence: ModelSequenceBatching) -> Iterator[tuple[str, int]]:
-    """Name and data type of each control input."""
-    for tensor in sequence.control_input:
-        for control in tensor.control:
-            if control.int32_false_true:
-                yield tensor.name, _number("INT32")
-            elif control.fp32_false_true:
-                yield tensor.name, _number("FP32")
-            elif control.bool_false_true:
-                yield tensor.name, _number("BOOL")
-            else:
-                yield tensor.name, control.data_type
-
-
-def _number(name: str) -> int:
-    return next(number for number, kind in DATATYPE_OF_NUMBER.items() if kind.name == name)
-
-
-def _unable(config: ModelConfig, what: str) -> InvalidArgument:
-    return InvalidArgument(f"unable to load model '{config.name}', {what}")
-
-
-def _shape(dims: Sequence[int]) -> str:
-    return f"[{','.join(map(str, dims))}]"

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPE_OF_NUMBER, DATATYPES, Internal, InvalidArgument
+from tritonpy import (
+    DATATYPE_OF_NUMBER,
+    Internal,
+    InvalidArgument,
+    control_inputs,
+    dims_misfit,
+    model_dims,
+    shape_text,
+    unable_to_load,
+)
 from tritonpy_backend_tf.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
-    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput, ModelSequenceBatching
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
     Field = ModelInput | ModelOutput
 
@@ -19,7 +28,7 @@ def check(config: ModelConfig, signature: Signature) -> None:
 
     Of a graph without a signature, names and types are checked: it may be run with other shapes than those that it was frozen with.
     """
-    controls = list(_controls(config.sequence_batching))
+    controls = control_inputs(config)
     for name, datatype in controls:
         _check_control(config, signature, name, datatype)
     known = signature.known_inputs
@@ -42,9 +51,9 @@ def _check_count(config: ModelConfig, signature: Signature, controls: int) -> No
     expected = given + made + controls + len(config.sequence_batching.state)
     provided = len(signature.inputs)
     if not signature.exact and expected > provided:
-        raise _unable(config, f"configuration expects {expected} inputs, model provides at most {provided}")
+        raise unable_to_load(config, f"configuration expects {expected} inputs, model provides at most {provided}")
     if signature.exact and expected != provided:
-        raise _unable(config, f"configuration expects {expected} inputs, model provides {provided}")
+        raise unable_to_load(config, f"configuration expects {expected} inputs, model provides {provided}")
 
 
 def _known(infos: Mapping[str, TensorInfo], name: str, what: str) -> TensorInfo:
@@ -57,7 +66,9 @@ def _known(infos: Mapping[str, TensorInfo], name: str, what: str) -> TensorInfo:
 def _check_input(config: ModelConfig, signature: Signature, field: ModelInput) -> None:
     info = _known(signature.known_inputs, field.name, "input")
     if field.optional and field.name not in signature.optional:
-        raise _unable(config, f"input '{field.name}' is optional in the configuration, the model cannot do without it")
+        raise unable_to_load(
+            config, f"input '{field.name}' is optional in the configuration, the model cannot do without it"
+        )
     if signature.exact and field.allow_ragged_batch:
         _check_ragged(config, field, info)
     elif signature.exact:
@@ -67,10 +78,10 @@ def _check_input(config: ModelConfig, signature: Signature, field: ModelInput) -
 
 def _check_ragged(config: ModelConfig, field: ModelInput, info: TensorInfo) -> None:
     if info.dims not in {(-1,), None}:
-        raise _unable(
+        raise unable_to_load(
             config,
             f"configuration expects model provides input with shape [-1]  for ragged input '{field.name}', "
-            f"model provides {_shape(info.dims or ())}",
+            f"model provides {shape_text(info.dims or ())}",
         )
 
 
@@ -95,7 +106,7 @@ def _check_datatype(config: ModelConfig, what: str, number: int, info: TensorInf
     if configured is None:
         raise InvalidArgument(f"unsupported datatype 'TYPE_INVALID' for {what} for model '{config.name}'")
     if configured.name != info.datatype:
-        raise _unable(
+        raise unable_to_load(
             config,
             f"configuration expects datatype {configured.config_name} for {what}, model provides TYPE_{info.datatype}",
         )
@@ -105,7 +116,7 @@ def _check_dims(config: ModelConfig, field: Field, info: TensorInfo, exact: bool
     """With `exact`, an open dimension of the model must be open in the configuration too."""
     if info.dims is None:
         return
-    dims = tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
+    dims = model_dims(field)
     batched = config.max_batch_size > 0
     if not info.dims and not batched:
         _check_scalar(config, field.name, dims)
@@ -117,10 +128,10 @@ def _check_dims(config: ModelConfig, field: Field, info: TensorInfo, exact: bool
 
 def _check_scalar(config: ModelConfig, name: str, dims: Sequence[int]) -> None:
     if any(dim != 1 for dim in dims):
-        raise _unable(
+        raise unable_to_load(
             config,
             f"scalar tensor '{name}', should only provide 1 in the model configuration when the model doesn't support "
-            f"batching. Model configuration provided: {_shape(dims)}.",
+            f"batching. Model configuration provided: {shape_text(dims)}.",
         )
 
 
@@ -131,47 +142,18 @@ def _mismatch(config: ModelConfig, name: str, model: Sequence[int], dims: Sequen
     if batched and (not model or model[0] != -1):
         return (
             f"{where}for the model to support batching the shape should have at least 1 dimension and the first "
-            f"dimension must be -1; but shape expected by the model is {_shape(model)}"
+            f"dimension must be -1; but shape expected by the model is {shape_text(model)}"
         )
     full = (-1, *dims) if batched else tuple(dims)
     if _compatible(model, full, exact):
         return ""
-    complete = (
-        f"{len(full)} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit "
-        f"tensor shape, making complete shape {_shape(full)})"
-        if batched
-        else f"{len(full)} dimensions (shape {_shape(full)})"
-    )
-    return f"{where}the model expects {len(model)} dimensions (shape {_shape(model)}) but the model configuration specifies {complete}"
+    return dims_misfit(config, name, model, full).message
 
 
 def _compatible(model: Sequence[int], configured: Sequence[int], exact: bool) -> bool:
     return len(model) == len(configured) and all(
         have == want or (have == -1 and not exact) for have, want in zip(model, configured, strict=True)
     )
-
-
-def _controls(sequence: ModelSequenceBatching) -> Iterator[tuple[str, int]]:
-    """Name and data type of each control input, in Triton's order of kinds."""
-    kinds = sequence.Control.Kind
-    for kind in (
-        kinds.CONTROL_SEQUENCE_START, kinds.CONTROL_SEQUENCE_END,
-        kinds.CONTROL_SEQUENCE_READY, kinds.CONTROL_SEQUENCE_CORRID,
-    ):  # fmt: skip
-        for tensor in sequence.control_input:
-            for control in tensor.control:
-                if control.kind == kind:
-                    yield tensor.name, _control_type(control)
-
-
-def _control_type(control: ModelSequenceBatching.Control) -> int:
-    if control.int32_false_true:
-        return DATATYPES["INT32"].number
-    if control.fp32_false_true:
-        return DATATYPES["FP32"].number
-    if control.bool_false_true:
-        return DATATYPES["BOOL"].number
-    return control.data_type
 
 
 def _check_control(config: ModelConfig, signature: Signature, name: str, number: int) -> None:
@@ -182,18 +164,10 @@ def _check_control(config: ModelConfig, signature: Signature, name: str, number:
     if signature.exact and info.dims is not None:
         mismatch = _mismatch(config, name, info.dims, (1,), exact=True)
         if mismatch:
-            raise _unable(config, where + mismatch)
+            raise unable_to_load(config, where + mismatch)
     configured = DATATYPE_OF_NUMBER[number]
     if configured.name != info.datatype:
-        raise _unable(
+        raise unable_to_load(
             config,
             f"{where}the model expects TYPE_{info.datatype} but the model configuration specifies data-type {configured.config_name}",
         )
-
-
-def _unable(config: ModelConfig, what: str) -> InvalidArgument:
-    return InvalidArgument(f"unable to load model '{config.name}', {what}")
-
-
-def _shape(dims: Sequence[int]) -> str:
-    return f"[{','.join(map(str, dims))}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPES, Internal, InvalidArgument
+from tritonpy import DATATYPES, Internal, InvalidArgument, set_dims
 from tritonpy_backend_tf.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -113,10 +113,4 @@ def _fill(config: ModelConfig, field: Field, info: TensorInfo) -> None:
         raise InvalidArgument(
             f"Unable to autofill for '{config.name}': the rank of model tensor '{field.name}' is 0 and dimensions are not defined"
         )
-    batched = config.max_batch_size > 0
-    field.dims.extend(info.dims[1:] if batched else info.dims)
-    if not field.dims:
-        # The configuration has no scalars: clients see one element, with batching the model does not.
-        field.dims.append(1)
-        if batched:
-            field.reshape.SetInParent()
+    set_dims(field, info.dims, config.max_batch_size > 0)

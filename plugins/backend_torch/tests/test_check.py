@@ -43,8 +43,8 @@ def test_a_scalar_is_one_element_where_there_are_no_batches():
     [
         ("TYPE_FP32 dims: 3", "TYPE_INT8 dims: 3", "unable to load model 'm', configuration expects datatype TYPE_INT8 for input 'x', model provides TYPE_FP32"),
         ("TYPE_FP32 dims: 1", "TYPE_FP64 dims: 1", "unable to load model 'm', configuration expects datatype TYPE_FP64 for output 'y', model provides TYPE_FP32"),
-        ("dims: 3", "dims: 4", "model 'm', tensor 'x': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies 2 dimensions (shape [-1,4])"),
-        ("reshape { }", "", "model 'm', tensor 'y': the model expects 1 dimensions (shape [-1]) but the model configuration specifies 2 dimensions (shape [-1,1])"),
+        ("dims: 3", "dims: 4", "model 'm', tensor 'x': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies 2 dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape [-1,4])"),
+        ("reshape { }", "", "model 'm', tensor 'y': the model expects 1 dimensions (shape [-1]) but the model configuration specifies 2 dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape [-1,1])"),
         ("max_batch_size: 4", "max_batch_size: 9", "unable to load model 'm', max_batch_size is 9, the model was exported for 8 rows at most"),
         ("input {", 'input { name: "z" data_type: TYPE_FP32 dims: 3 } input {', "unable to load model 'm', configuration expects 2 inputs, model provides 1"),
         ("TYPE_FP32 dims: 3", "TYPE_INVALID dims: 3", "unsupported datatype TYPE_INVALID for input 'x' for model 'm'"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument
+from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument, dims_misfit, model_dims, shape_text, unable_to_load
 from tritonpy_backend_torch.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def check(config: ModelConfig, signature: Signature) -> None:
             if info is not None:
                 _check_tensor(config, what, field, info)
     if 0 < signature.most_rows < config.max_batch_size:
-        raise _unable(
+        raise unable_to_load(
             config,
             f"max_batch_size is {config.max_batch_size}, the model was exported for {signature.most_rows} rows at most",
         )
@@ -51,14 +50,14 @@ def _check_count(config: ModelConfig, signature: Signature) -> None:
     expected = len(config.input) + made + len(sequence.control_input) + len(sequence.state)
     required = sum(place.required for place in signature.given)
     if not required <= expected <= len(signature.given):
-        raise _unable(config, f"configuration expects {expected} inputs, model provides {len(signature.given)}")
+        raise unable_to_load(config, f"configuration expects {expected} inputs, model provides {len(signature.given)}")
 
 
 def _check_field(config: ModelConfig, what: str, field: Field) -> None:
     kind = DATATYPE_OF_NUMBER.get(field.data_type)
     if kind is None:
         raise Internal(f"unsupported datatype TYPE_INVALID for {what} '{field.name}' for model '{config.name}'")
-    if kind.name == "BYTES" and len(_dims(field)) + (config.max_batch_size > 0) > 1:
+    if kind.name == "BYTES" and len(model_dims(field)) + (config.max_batch_size > 0) > 1:
         raise Internal(
             f"Triton only supports 1 dimensional List of String as {what} for '{field.name}' for model '{config.name}'"
         )
@@ -67,7 +66,7 @@ def _check_field(config: ModelConfig, what: str, field: Field) -> None:
 def _check_tensor(config: ModelConfig, what: str, field: Field, info: TensorInfo) -> None:
     configured = DATATYPE_OF_NUMBER[field.data_type]
     if configured.name != info.datatype:
-        raise _unable(
+        raise unable_to_load(
             config,
             f"configuration expects datatype {configured.config_name} for {what} '{field.name}', "
             f"model provides TYPE_{info.datatype}",
@@ -79,30 +78,15 @@ def _check_tensor(config: ModelConfig, what: str, field: Field, info: TensorInfo
 
 
 def _check_dims(config: ModelConfig, field: Field, info: TensorInfo) -> None:
-    dims, where = _dims(field), f"model '{config.name}', tensor '{field.name}': "
+    dims, where = model_dims(field), f"model '{config.name}', tensor '{field.name}': "
     if not info.dims and dims == (1,) and config.max_batch_size == 0:  # clients see a scalar as one element
         return
     if config.max_batch_size > 0:
         if info.dims[:1] != (-1,):
             raise InvalidArgument(
                 f"{where}for the model to support batching the shape should have at least 1 dimension and the first "
-                f"dimension must be -1; but shape expected by the model is {_shown(info.dims)}"
+                f"dimension must be -1; but shape expected by the model is {shape_text(info.dims)}"
             )
         dims = (-1, *dims)
     if len(dims) != len(info.dims) or any(have not in (want, -1) for have, want in zip(info.dims, dims, strict=True)):
-        raise InvalidArgument(
-            f"{where}the model expects {len(info.dims)} dimensions (shape {_shown(info.dims)}) but the model configuration "
-            f"specifies {len(dims)} dimensions (shape {_shown(dims)})"
-        )
-
-
-def _dims(field: Field) -> tuple[int, ...]:
-    return tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
-
-
-def _unable(config: ModelConfig, what: str) -> InvalidArgument:
-    return InvalidArgument(f"unable to load model '{config.name}', {what}")
-
-
-def _shown(dims: Sequence[int]) -> str:
-    return f"[{','.join(map(str, dims))}]"
+        raise dims_misfit(config, field.name, info.dims, dims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPES, InvalidArgument
+from tritonpy import DATATYPES, InvalidArgument, set_dims
 from tritonpy_backend_torch.signature import Place, Signature
 
 if TYPE_CHECKING:
@@ -56,9 +56,4 @@ def _describe(
     for place in places:
         assert place.info is not None, "only a complete signature completes: this is a bug"  # noqa: S101
         field = fields.add(name=place.names[0], data_type=DATATYPES[place.info.datatype].number)
-        field.dims.extend(place.info.dims[1:] if batched else place.info.dims)
-        if not field.dims:
-            # The configuration has no scalars: clients see one element, with batching the model does not.
-            field.dims.append(1)
-            if batched:
-                field.reshape.SetInParent()
+        set_dims(field, place.info.dims, batched)

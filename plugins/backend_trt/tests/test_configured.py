@@ -26,8 +26,8 @@ def test_the_engine_gets_what_clients_send_and_what_the_server_adds():
     assert found == [
         Configured("IN", "input", "UINT8", (4,)),
         Configured("START", "control", "FP32", (1,)),
-        Configured("READY", "control", "INT32", (1,)),
         Configured("END", "control", "BOOL", (1,)),
+        Configured("READY", "control", "INT32", (1,)),
         Configured("ID", "control", "INT64", (1,)),
         Configured("BEFORE", "state", "FP16", (2, 3)),
     ]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument, NotFound
-from tritonpy_backend_trt.configured import WILDCARD, Configured, datatype_of_number, dims_of, inputs_of
+from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument, NotFound, dims_misfit, model_dims, shape_text
+from tritonpy_backend_trt.configured import WILDCARD, Configured, datatype_of_number, inputs_of
 from tritonpy_backend_trt.signature import Shape, Signature, TensorInfo
-from tritonpy_backend_trt.texts import shape_text
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
@@ -95,7 +94,7 @@ def _check_input(config: ModelConfig, each: Configured, info: TensorInfo, instan
     elif each.ragged:
         _check_ragged(config, each, info, instance)
     else:
-        _check_dims(config.name, info, each.dims, batched)
+        _check_dims(config, info, each.dims, batched)
 
 
 def _check_shape_input(config: ModelConfig, each: Configured, info: TensorInfo, instance: str) -> None:
@@ -122,20 +121,20 @@ def _check_outputs(config: ModelConfig, signature: Signature, instance: str) -> 
             raise InvalidArgument(f"output '{field.name}'  has already appeared as an input or output for {instance}")
         seen.add(field.name)
         if info.is_shape:
-            _check_shape_output(config, info, datatype, dims_of(field), instance)
+            _check_shape_output(config, info, datatype, model_dims(field), instance)
             continue
         _check_datatype(info, datatype, "inference output", instance)
         _check_packing(info, instance)
         if field.name in scattered:
             _check_scattered(info, instance)
         else:
-            _check_dims(config.name, info, dims_of(field), batched)
+            _check_dims(config, info, model_dims(field), batched)
     for state in config.sequence_batching.state:
         found = signature.outputs.get(state.output_name)
         if found is None:
             raise NotFound(f"output '{state.output_name}' not found for {instance}")
         _check_datatype(found, datatype_of_number(state.data_type), "inference output", instance)
-        _check_dims(config.name, found, tuple(state.dims), batched)
+        _check_dims(config, found, tuple(state.dims), batched)
         seen.add(state.output_name)
     return seen
 
@@ -198,8 +197,8 @@ def _check_control(config: ModelConfig, info: TensorInfo) -> None:
         )
 
 
-def _check_dims(model: str, info: TensorInfo, dims: Shape, batched: bool) -> None:
-    where = f"model '{model}', tensor '{info.name}': "
+def _check_dims(config: ModelConfig, info: TensorInfo, dims: Shape, batched: bool) -> None:
+    where = f"model '{config.name}', tensor '{info.name}': "
     if batched and not info.dims:
         raise InvalidArgument(
             f"{where}for the model to support batching the shape should have at least 1 dimension; but shape expected by the "
@@ -210,16 +209,7 @@ def _check_dims(model: str, info: TensorInfo, dims: Shape, batched: bool) -> Non
         WILDCARD in {have, want} or have == want for have, want in zip(info.dims, full, strict=True)
     ):
         return
-    complete = (
-        f"{len(full)} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor "
-        f"shape, making complete shape {shape_text(full)})"
-        if batched
-        else f"{len(full)} dimensions (shape {shape_text(full)})"
-    )
-    raise InvalidArgument(
-        f"{where}the model expects {len(info.dims)} dimensions (shape {shape_text(info.dims)}) but the model configuration "
-        f"specifies {complete}"
-    )
+    raise dims_misfit(config, info.name, info.dims, full)
 
 
 def _check_shape_dims(config: ModelConfig, whose: str, info: TensorInfo, dims: Shape) -> None:

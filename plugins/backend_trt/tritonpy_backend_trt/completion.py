@@ -6,9 +6,8 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import DATATYPES, Internal, InvalidArgument
+from tritonpy import DATATYPES, Internal, InvalidArgument, model_dims
 from tritonpy_backend_trt.check import check_known
-from tritonpy_backend_trt.configured import dims_of
 from tritonpy_backend_trt.limits import largest_rows
 from tritonpy_backend_trt.signature import Signature, TensorInfo
 
@@ -60,7 +59,7 @@ def _rows(config: ModelConfig, signature: Signature, log: Log) -> int:
     rows = _largest_batch(config, signature)
     fields: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     ragged = any(field.allow_ragged_batch for field in config.input)
-    hints = [_hints_batch(field, signature.tensors[field.name]) for field in fields if dims_of(field)]
+    hints = [_hints_batch(field, signature.tensors[field.name]) for field in fields if model_dims(field)]
     if not ragged and any(hints) and not all(hints):
         raise Internal(
             f"unable to autofill for '{config.name}', model tensor configurations are contradicting each other in terms of "
@@ -78,7 +77,7 @@ def _rows(config: ModelConfig, signature: Signature, log: Log) -> int:
 
 
 def _hints_batch(field: ModelInput | ModelOutput, info: TensorInfo) -> bool:
-    dims = dims_of(field)
+    dims = model_dims(field)
     return info.dims[:1] == (dims[0] + 1,) if info.is_shape else len(info.dims) == len(dims) + 1
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import DATATYPE_OF_NUMBER
+from tritonpy import DATATYPE_OF_NUMBER, control_inputs, model_dims
 from tritonpy_backend_trt.signature import NO_DATATYPE, Shape
-from tritonpy_protos.model_config_pb2 import BatchInput, ModelInput, ModelOutput
+from tritonpy_protos.model_config_pb2 import BatchInput
 
 if TYPE_CHECKING:
-    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelSequenceBatching
+    from tritonpy_protos.model_config_pb2 import ModelConfig
 
 WILDCARD = -1
 # Of a model that does not batch: what each kind of batch input has for its only request, beside those that depend on the source.
@@ -32,11 +32,6 @@ class Configured(NamedTuple):
     ragged: bool = False
 
 
-def dims_of(field: ModelInput | ModelOutput) -> Shape:
-    """Return the dimensions that the engine sees: those behind a reshape."""
-    return tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
-
-
 def datatype_of_number(number: int) -> str:
     """Return the protocol's name of a data type of the configuration, INVALID where it has none."""
     kind = DATATYPE_OF_NUMBER.get(number)
@@ -47,10 +42,9 @@ def inputs_of(config: ModelConfig) -> Iterator[Configured]:
     """Yield every input that the engine gets: the requests', and what the server adds to them."""
     for field in config.input:
         datatype = datatype_of_number(field.data_type)
-        yield Configured(field.name, "input", datatype, dims_of(field), field.allow_ragged_batch)
-    for tensor in config.sequence_batching.control_input:
-        for control in tensor.control:
-            yield Configured(tensor.name, "control", _control_type(control), (1,))
+        yield Configured(field.name, "input", datatype, model_dims(field), field.allow_ragged_batch)
+    for name, number in control_inputs(config):
+        yield Configured(name, "control", datatype_of_number(number), (1,))
     for each in config.batch_input:
         dims = _batch_input_dims(config, each)
         for name in each.target_name:
@@ -76,19 +70,9 @@ def _shape(max_batch_size: int, each: Configured) -> Shape:
 def _batch_input_dims(config: ModelConfig, each: BatchInput) -> Shape:
     of_item = each.kind in {BatchInput.BATCH_ITEM_SHAPE, BatchInput.BATCH_ITEM_SHAPE_FLATTEN}
     source = next((field for field in config.input if field.name == each.source_input[0]), None)
-    rank = (len(dims_of(source)),) if of_item and source is not None else ()
+    rank = (len(model_dims(source)),) if of_item and source is not None else ()
     if config.max_batch_size > 0:
         return rank if each.kind == BatchInput.BATCH_ITEM_SHAPE else ()
     if each.kind == BatchInput.BATCH_ITEM_SHAPE:
         return (1, *rank)
     return rank if of_item else _ALONE[each.kind]
-
-
-def _control_type(control: ModelSequenceBatching.Control) -> str:
-    if control.int32_false_true:
-        return "INT32"
-    if control.fp32_false_true:
-        return "FP32"
-    if control.bool_false_true:
-        return "BOOL"
-    return datatype_of_number(control.data_type)

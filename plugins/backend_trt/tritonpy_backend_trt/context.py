@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DTYPES, Internal, InvalidArgument
+from tritonpy import DTYPES, Internal, InvalidArgument, shape_text
 from tritonpy_backend_trt.limits import check_shape, check_values
 from tritonpy_backend_trt.logger import listening, reason
 from tritonpy_backend_trt.signature import Profile, Shape, Signature
-from tritonpy_backend_trt.texts import shape_text
 
 Array = npt.NDArray[Any]
 _UNSPECIFIED = "failed to specify the dimensions of all input tensors or values of all input shape tensors"

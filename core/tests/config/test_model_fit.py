@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import DATATYPES
+from tritonpy.config.model_fit import control_inputs, dims_misfit, model_dims, set_dims, shape_text, unable_to_load
+from tritonpy.testing import model_config
+
+INITIAL = "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape "
+CONTROLS = """sequence_batching {
+    control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } }
+    control_input {
+        name: "BOTH"
+        control { kind: CONTROL_SEQUENCE_READY fp32_false_true: [0, 1] }
+        control { kind: CONTROL_SEQUENCE_START int32_false_true: [0, 1] }
+    }
+    control_input { name: "END" control { kind: CONTROL_SEQUENCE_END bool_false_true: [false, true] } }
+}"""
+
+
+def field(text: str):
+    return model_config(f'input {{ name: "x" {text} }}').input[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "dims"),
+    [("dims: [2, -1]", (2, -1)), ("dims: [4] reshape { shape: [2, 2] }", (2, 2)), ("dims: [1] reshape { }", ())],
+)
+def test_a_model_sees_what_is_behind_a_reshape(text, dims):
+    assert model_dims(field(text)) == dims
+
+
+@pytest.mark.parametrize(
+    ("dims", "batched", "seen", "model"),
+    [
+        ((-1, 3), True, [3], (3,)), ((-1, 3), False, [-1, 3], (-1, 3)), ((-1,), True, [1], ()), ((), False, [1], (1,)),
+    ],
+)  # fmt: skip
+def test_a_field_gets_the_dims_of_its_model_and_one_element_for_a_scalar(dims, batched, seen, model):
+    empty = field("")
+    set_dims(empty, dims, batched)
+    assert (list(empty.dims), model_dims(empty)) == (seen, model)
+
+
+def test_controls_come_in_the_order_of_their_kinds_each_with_its_type():
+    found = [("BOTH", "INT32"), ("END", "BOOL"), ("BOTH", "FP32"), ("ID", "BYTES")]
+    assert control_inputs(model_config(CONTROLS)) == [(name, DATATYPES[kind].number) for name, kind in found]
+    assert control_inputs(model_config("")) == []
+
+
+def test_shapes_are_written_without_blanks():
+    assert [shape_text(dims) for dims in ((-1, 3), (), [7])] == ["[-1,3]", "[]", "[7]"]
+
+
+def test_what_does_not_fit_names_the_model():
+    assert unable_to_load(model_config('name: "m"'), "why").message == "unable to load model 'm', why"
+
+
+@pytest.mark.parametrize(
+    ("batch", "how"),
+    [
+        (0, "shape [-1,3]"),
+        (8, f"{INITIAL}[-1,3]"),
+    ],
+)
+def test_dims_that_differ_are_told_as_in_triton(batch, how):
+    error = dims_misfit(model_config(f'name: "m" max_batch_size: {batch}'), "x", (4, 4, 4), (-1, 3))
+    assert error.message == (
+        "model 'm', tensor 'x': the model expects 3 dimensions (shape [4,4,4]) but the model configuration "
+        f"specifies 2 dimensions ({how})"
+    )

@@ -1,0 +1,75 @@
+"""What a configuration says of tensors beside what a model's own file says: for backends, which check the one against the other and complete it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tritonpy.errors import InvalidArgument
+from tritonpy.types import DATATYPES
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput, ModelSequenceBatching
+
+
+def model_dims(field: ModelInput | ModelOutput) -> tuple[int, ...]:
+    """Return the dimensions that the model sees, without that of the batch: those behind a reshape."""
+    return tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
+
+
+def set_dims(field: ModelInput | ModelOutput, dims: Sequence[int], batched: bool) -> None:
+    """Give `field` the dimensions of a model, whose first one is the batch's if it is `batched`."""
+    field.dims.extend(dims[1:] if batched else dims)
+    if not field.dims:
+        # The configuration has no scalars: clients see one element, with batching the model does not.
+        field.dims.append(1)
+        if batched:
+            field.reshape.SetInParent()
+
+
+def control_inputs(config: ModelConfig) -> list[tuple[str, int]]:
+    """Return name and data type of each control of a sequence, in Triton's order of kinds: start, end, ready, correlation ID."""
+    sequence = config.sequence_batching
+    kinds = sequence.Control.Kind
+    order = (
+        kinds.CONTROL_SEQUENCE_START, kinds.CONTROL_SEQUENCE_END,
+        kinds.CONTROL_SEQUENCE_READY, kinds.CONTROL_SEQUENCE_CORRID,
+    )  # fmt: skip
+    found = [(control, tensor.name) for tensor in sequence.control_input for control in tensor.control]
+    found.sort(key=lambda each: order.index(each[0].kind))
+    return [(name, _control_type(control)) for control, name in found]
+
+
+def _control_type(control: ModelSequenceBatching.Control) -> int:
+    for values, datatype in (
+        (control.int32_false_true, "INT32"),
+        (control.fp32_false_true, "FP32"),
+        (control.bool_false_true, "BOOL"),
+    ):
+        if values:
+            return DATATYPES[datatype].number
+    return control.data_type
+
+
+def shape_text(dims: Iterable[int]) -> str:
+    """Return dimensions as Triton writes them: `[-1,3]`."""
+    return f"[{','.join(map(str, dims))}]"
+
+
+def unable_to_load(config: ModelConfig, why: str) -> InvalidArgument:
+    """Return the error of a model that does not fit its configuration, in Triton's words."""
+    return InvalidArgument(f"unable to load model '{config.name}', {why}")
+
+
+def dims_misfit(config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]) -> InvalidArgument:
+    """Return the error of the tensor `name` whose dimensions are others in the model; `configured` begins with the batch where there is one."""
+    shape = shape_text(configured)
+    how = (
+        f"an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape {shape}"
+        if config.max_batch_size > 0
+        else f"shape {shape}"
+    )
+    return InvalidArgument(
+        f"model '{config.name}', tensor '{name}': the model expects {len(model)} dimensions (shape {shape_text(model)}) but the model "
+        f"configuration specifies {len(configured)} dimensions ({how})"
+    )
