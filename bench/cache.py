@@ -20,7 +20,7 @@ from bench import clients, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
 from bench.program import arguments_of, run
-from bench.rows import Case
+from bench.rows import P50, Case
 from tritonpy import CallbackSink, InferRequest, Tensor
 from tritonpy.model.cache_key import KeyMaker, cacheable_size
 from tritonpy_cache_local.cache import LocalCache
@@ -42,7 +42,7 @@ def main() -> int:
         others = {MISSES: dataclasses.replace(ours, name=MISSES)}
         if arguments.triton:
             others["Triton"] = stack.enter_context(processes.triton(arguments.triton, folder, FLAG))
-        status = run(arguments, cases(), ours, others)
+        status = run(arguments, cases(), {"tritonpy": ours, **others})
     print("", *costs(), sep="\n")
     return status
 
@@ -51,10 +51,10 @@ def cases() -> list[Case]:
     """Return every row: hits against misses of the same server, and against Triton's hits."""
     hits = _load(payloads.add_sub("cached"))
     return [
-        Case("a hit, 1 in flight, wrk p50", MISSES, hits(1), round(1 / GOAL, 2), latency=True),
+        Case("a hit, 1 in flight, wrk p50", MISSES, hits(1), round(1 / GOAL, 2), figure=P50),
         *(Case(f"hits, {count} in flight, wrk", MISSES, hits(count), GOAL) for count in (8, 32)),
         # No model takes part: these two compare the servers' front doors, and are a bearing more than a goal.
-        Case("a hit, 1 in flight, wrk p50", "Triton", hits(1), 2.0, latency=True),
+        Case("a hit, 1 in flight, wrk p50", "Triton", hits(1), 2.0, figure=P50),
         *(Case(f"hits, {count} in flight, wrk", "Triton", hits(count), 0.8) for count in (8, 32)),
     ]
 

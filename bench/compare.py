@@ -1,85 +1,88 @@
-"""Compares tritonpy with its bare echo and with the real Triton, side by side: `python -m bench.compare`.
+"""Compares tritonpy with the real Triton, and with the bare echo of each transport: `python -m bench.compare --triton FILE`.
 
-Each row interleaves the two servers, both up all the time, for at least seven pairs of short runs; the verdict is that of
+Each row interleaves its two servers, which are up all the time, for at least five pairs of short runs; the verdict is that of
 `bench.verdict`. `--triton` names the real server's start script and `--perf-analyzer` its load generator (tests/conformance/oracle.sh DIR makes
-both); without them those rows are left out and said so.
+both); Envoy is there where `pyvoy` is installed. Rows whose servers are missing are left out, and that is said.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bench import clients, models, payloads, processes
-from bench.clients import Load
+from bench import clients, judged, models, payloads, processes, regions
+from bench.judged import ECHO, ON_ENVOY, ONNX, ONNX_ON_ENVOY, TRANSPORTS, TRITON
 from bench.processes import Running
-from bench.program import arguments_of, run
+from bench.program import parser_of, run
 from bench.rows import Case
+
+Start = Callable[[], AbstractContextManager[Running]]
+ON_ENVOY_FLAG = "--transport=envoy"
+REGIONS_FLAG = "--allow-client-shm=true"
+REGION_MIB = 32
 
 
 def main() -> int:
     """Run the chosen rows and print the table; 1 when a row fell short."""
-    arguments = arguments_of(__doc__)
-    cases = [case for case in _cases(arguments.perf_analyzer) if arguments.only in case.name]
+    parser = parser_of(__doc__)
+    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="rows of these transports alone")
+    arguments = parser.parse_args()
+    cases = [
+        case
+        for transport in arguments.transport or TRANSPORTS
+        for case in (*judged.judged(transport, arguments.perf_analyzer), *_beside_echo(transport))
+        if arguments.only in case.name
+    ]
+    wanted = {name for case in cases for name in (case.subject, case.other)}
     with contextlib.ExitStack() as stack:
-        servers = _servers(stack, cases, arguments.triton)
-        return run(arguments, cases, servers["tritonpy"], servers)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        memory = stack.enter_context(regions.shared(REGION_MIB))
+        starts = _starts(folder, arguments.triton)
+        servers = {name: stack.enter_context(start()) for name, start in starts.items() if name in wanted}
+        for name in servers.keys() & {"tritonpy", ON_ENVOY, TRITON}:
+            regions.register(servers[name], memory)
+        return run(arguments, cases, servers)
 
 
-def _cases(perf_analyzer: Path | None) -> list[Case]:
-    small, large = payloads.add_sub(), payloads.identity()
+def _beside_echo(transport: str) -> list[Case]:
+    if transport != "uvicorn":
+        return []
 
-    def http(in_flight: int, payload: payloads.Payload = small) -> Callable[[Running, int], Load]:
+    def http(in_flight: int, payload: payloads.Payload) -> Callable[[Running, int], clients.Load]:
         return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
 
-    def grpc(in_flight: int) -> Callable[[Running, int], Load]:
-        return lambda server, seconds: clients.h2load(server, small, in_flight, seconds)
-
-    cases = [
-        Case("HTTP, 8 in flight, wrk", "echo http", http(8), 0.55),
-        Case("HTTP, 32 in flight, wrk", "echo http", http(32), 0.55),
-        Case("HTTP, 8 in flight, wrk", "Triton", http(8), 1.2),
-        Case("HTTP, 32 in flight, wrk", "Triton", http(32), 1.2),
-        Case("HTTP, 1 in flight, wrk p50", "Triton", http(1), 1.15, latency=True),
-        Case("gRPC, 8 in flight, h2load", "echo grpc", grpc(8), 0.7),
-        Case("gRPC, 32 in flight, h2load", "echo grpc", grpc(32), 0.7),
-        Case("HTTP, 16 MiB identity, wrk", "echo http large", http(2, large), 0.6),
+    small, large, echo = payloads.add_sub(), payloads.identity(), ECHO[transport]
+    return [
+        Case("HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk", echo, http(8, small), 0.55, subject=ONNX),
+        Case("HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk", echo, http(32, small), 0.55, subject=ONNX),
+        Case("HTTP on uvicorn, ONNX 16 MiB identity, wrk", f"{echo} large", http(2, large), 0.6, subject=ONNX),
     ]
-    if perf_analyzer is not None:
-        cases += [
-            _perf_case(perf_analyzer, protocol, in_flight) for protocol in ("http", "grpc") for in_flight in (1, 8, 32)
-        ]
-    return cases
 
 
-def _perf_case(binary: Path, protocol: str, in_flight: int) -> Case:
-    def load(server: Running, _seconds: int) -> Load:
-        return clients.perf_analyzer(binary, server, payloads.add_sub(), in_flight, protocol)
-
-    name = f"{protocol.upper() if protocol == 'http' else 'gRPC'}, {in_flight} in flight, perf_analyzer"
-    if in_flight == 1:
-        return Case(f"{name} p50", "Triton", load, 1.15, latency=True)
-    # perf_analyzer takes most of a core for itself: these rows show what a user sees, the goal is the light client's.
-    return Case(name, "Triton", load, 1.2 if protocol == "http" else 1.0)
-
-
-def _servers(stack: contextlib.ExitStack, cases: list[Case], triton: Path | None) -> dict[str, Running]:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    models.write_onnx(folder / "onnx")
-    models.write_python(folder / "python")
-    starts: dict[str, Callable[[], contextlib.AbstractContextManager[Running]]] = {
-        "tritonpy": lambda: processes.tritonpy(folder / "onnx"),
-        "echo http": lambda: processes.echo("http", "add_sub"),
-        "echo http large": lambda: processes.echo("http", "identity"),
-        "echo grpc": lambda: processes.echo("grpc", "add_sub"),
+def _starts(folder: Path, triton: Path | None) -> dict[str, Start]:
+    """Return how each server is started; those that cannot be are not among them."""
+    onnx, python = folder / "onnx", folder / "python"
+    models.write_onnx(onnx)
+    models.write_python_backend(python)
+    starts: dict[str, Start] = {
+        "tritonpy": lambda: processes.tritonpy(python, REGIONS_FLAG),
+        ONNX: lambda: processes.tritonpy(onnx),
+        ECHO["uvicorn"]: lambda: processes.echo("http", "add_sub"),
+        f"{ECHO['uvicorn']} large": lambda: processes.echo("http", "identity"),
+        ECHO["grpcio"]: lambda: processes.echo("grpc", "add_sub"),
     }
+    if importlib.util.find_spec("pyvoy") is not None:
+        starts[ON_ENVOY] = lambda: processes.tritonpy(python, REGIONS_FLAG, ON_ENVOY_FLAG)
+        starts[ONNX_ON_ENVOY] = lambda: processes.tritonpy(onnx, ON_ENVOY_FLAG)
+        starts[ECHO["envoy"]] = lambda: processes.echo("envoy", "add_sub")
     if triton is not None:
-        starts["Triton"] = lambda: processes.triton(triton, folder / "python")
-    wanted = {"tritonpy", *(case.other for case in cases)}
-    return {name: stack.enter_context(start()) for name, start in starts.items() if name in wanted}
+        starts[TRITON] = lambda: processes.triton(triton, python)
+    return starts
 
 
 if __name__ == "__main__":

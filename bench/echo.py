@@ -1,9 +1,10 @@
 """The bare servers that tritonpy is measured against: what the transport alone costs.
 
 HTTP: uvicorn and an application that reads the body and returns a canned valid answer of the same size.
-gRPC: grpc.aio and a handler that parses and serialises the same messages.
+gRPC: grpc.aio and a handler that parses and serialises the same messages; on Envoy (pyvoy), with as many threads of its own as tritonpy's
+has, an application that does the same.
 
-`python -m bench.echo http|grpc PORT add_sub|identity`
+`python -m bench.echo http|grpc|envoy PORT add_sub|identity`
 """
 
 from __future__ import annotations
@@ -80,9 +81,23 @@ def grpc(port: int) -> None:
     asyncio.run(serve())
 
 
+def envoy(port: int) -> None:
+    """Serve gRPC on Envoy until killed."""
+    from pyvoy import PyvoyServer
+
+    async def serve() -> None:
+        threads = ["--concurrency", "1"]
+        async with PyvoyServer("bench.envoy_echo", port=port, lifespan=False, additional_envoy_args=threads) as server:
+            await server.wait()
+
+    asyncio.run(serve())
+
+
 if __name__ == "__main__":
     kind, port, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if kind == "http":
         http(port, getattr(payloads, model)())
+    elif kind == "envoy":
+        envoy(port)
     else:
         grpc(port)

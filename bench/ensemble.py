@@ -28,7 +28,7 @@ def main() -> int:
         models.write_ensembles(folder)
         ours = stack.enter_context(processes.tritonpy(folder))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
-        return run(arguments, cases(arguments.perf_analyzer), ours, {"Triton": theirs})
+        return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs})
 
 
 def cases(perf_analyzer: Path | None = None) -> list[Case]:

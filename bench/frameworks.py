@@ -23,7 +23,7 @@ from bench.looping import Looping, looping
 from bench.processes import Running
 from bench.rows import Case, Row, line, measure, table
 
-GOAL, INSTANCES_GOAL, NONE = 0.9, 1.6, 0.0
+GOAL, INSTANCES_GOAL, NONE = 0.9, 1.6, None
 DIRECT, ONE = "framework alone", "one instance"
 
 

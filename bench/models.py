@@ -110,6 +110,17 @@ def write_python_backend(repository: Path) -> None:
         (repository / name / "1/model.py").write_text(source)
 
 
+def write_pair(repository: Path, name: str, source: str = "") -> None:
+    """Write add_sub as `name` and as `name_copy`: for ONNX Runtime, or with `source` for the Python backend."""
+    for model in (name, f"{name}_copy"):
+        backend = "python" if source else "onnxruntime"
+        _write(repository, model, backend, _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
+        if source:
+            (repository / model / "1/model.py").write_text(source)
+        else:
+            (repository / model / "1/model.onnx").write_bytes(_add_sub())
+
+
 def write_ensembles(repository: Path) -> None:
     """Write `chain` and `batched_chain`: three add_sub models for the Python backend, one after the other, without and with dynamic batching."""
     for name, batching in (("chain", ""), ("batched_chain", "dynamic_batching { }")):

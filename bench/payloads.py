@@ -87,5 +87,33 @@ def _frame(model: str, inputs: dict[str, np.ndarray]) -> bytes:
         datatype = datatype_of(data.dtype)
         request.inputs.add(name=name, datatype=datatype, shape=data.shape)
         request.raw_input_contents.append(_bytes(data))
+    return _framed(request)
+
+
+def _framed(request: pb.ModelInferRequest) -> bytes:
     message = request.SerializeToString()
     return struct.pack(">BI", 0, len(message)) + message
+
+
+REGION = "bench"
+
+
+def identity_in_region(megabytes: int = 16) -> Payload:
+    """Return the request of `identity` whose tensors lie in the region `REGION`: the input at its begin, the output behind it."""
+    size = megabytes * 2**20
+    place = [
+        {"shared_memory_region": REGION, "shared_memory_byte_size": size, "shared_memory_offset": offset}
+        for offset in (0, size)
+    ]
+    tensor = {"name": "INPUT0", "datatype": "FP32", "shape": [1, size // 4], "parameters": place[0]}
+    header = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUTPUT0", "parameters": place[1]}]}).encode()
+    request = pb.ModelInferRequest(model_name="identity")
+    request.inputs.add(name="INPUT0", datatype="FP32", shape=[1, size // 4])
+    request.outputs.add(name="OUTPUT0")
+    for message, where in ((request.inputs[0], place[0]), (request.outputs[0], place[1])):
+        for key, value in where.items():
+            if isinstance(value, str):
+                message.parameters[key].string_param = value
+            else:
+                message.parameters[key].int64_param = value
+    return Payload("identity", header, len(header), _framed(request), b"", 0)

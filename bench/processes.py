@@ -64,36 +64,38 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def tritonpy(repository: Path, *flags: str, python: str = sys.executable) -> Iterator[Running]:
-    """Run `tritonpy serve` on free ports, with the interpreter of an environment."""
+def tritonpy(
+    repository: Path, *flags: str, python: str = sys.executable, wait: Callable[[int], None] | None = None
+) -> Iterator[Running]:
+    """Run `tritonpy serve` on free ports, with the interpreter of an environment, until `wait(port)` or its readiness is over."""
     http, grpc, metrics = free_port(), free_port(), free_port()
     command = [
         python, "-m", "tritonpy", "serve", f"--model-repository={repository}",
         f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}", *flags,
     ]  # fmt: skip
-    with _process(command, lambda: wait_http(http)) as pid:
+    with _process(command, lambda: (wait or wait_http)(http)) as pid:
         yield Running("tritonpy", pid, http, grpc)
 
 
 @contextlib.contextmanager
-def triton(binary: Path, repository: Path, *flags: str) -> Iterator[Running]:
-    """Run the real Triton on free ports."""
+def triton(binary: Path, repository: Path, *flags: str, wait: Callable[[int], None] | None = None) -> Iterator[Running]:
+    """Run the real Triton on free ports, until `wait(port)` or its readiness is over."""
     http, grpc = free_port(), free_port()
     command = [
         str(binary), f"--model-repository={repository}", f"--http-port={http}", f"--grpc-port={grpc}",
         "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--allow-metrics=false", *flags,
     ]  # fmt: skip
-    with _process(command, lambda: wait_http(http)) as pid:
+    with _process(command, lambda: (wait or wait_http)(http)) as pid:
         yield Running("Triton", pid, http, grpc)
 
 
 @contextlib.contextmanager
 def echo(kind: str, model: str) -> Iterator[Running]:
-    """Run the bare server of one protocol."""
+    """Run the bare server of one protocol; `envoy` is that of gRPC on Envoy."""
     port = free_port()
     wait = wait_http if kind == "http" else wait_port
     with _process([sys.executable, "-m", "bench.echo", kind, str(port), model], lambda: wait(port)) as pid:
-        yield Running("echo", pid, **{kind: port})
+        yield Running("echo", pid, **{"http" if kind == "http" else "grpc": port})
 
 
 def wait_http(port: int, seconds: float = 60) -> None:

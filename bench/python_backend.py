@@ -15,7 +15,7 @@ from bench import clients, codec, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
 from bench.program import arguments_of, run
-from bench.rows import Case
+from bench.rows import P50, Case
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
         ours = stack.enter_context(processes.tritonpy(folder))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
         others = {"Triton": theirs, codec.RUNNING.name: codec.RUNNING}
-        return run(arguments, [*_cases(arguments.perf_analyzer), STRINGS_ALONE], ours, others)
+        return run(arguments, [*_cases(arguments.perf_analyzer), STRINGS_ALONE], {"tritonpy": ours, **others})
 
 
 def _cases(perf_analyzer: Path | None) -> list[Case]:
@@ -37,7 +37,7 @@ def _cases(perf_analyzer: Path | None) -> list[Case]:
         return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
 
     cases = [
-        Case("single, 1 in flight, wrk p50", "Triton", http(single, 1), 1.2, latency=True),
+        Case("single, 1 in flight, wrk p50", "Triton", http(single, 1), 1.2, figure=P50),
         *(Case(f"single, {count} in flight, wrk", "Triton", http(single, count), 1.0) for count in (8, 32, 64)),
         *(Case(f"batched, {count} in flight, wrk", "Triton", http(batched, count), 1.2) for count in (32, 64)),
         Case("16 MiB through, 2 in flight, wrk", "Triton", http(payloads.identity(), 2), 1.0),
@@ -57,7 +57,7 @@ def _strings(server: Running, seconds: int) -> Load:
     )  # two in flight: what a request adds to the work, not how long it takes
 
 
-STRINGS_ALONE = Case("10,000 strings read, us per request", "codec alone", _strings, 1.5, latency=True)
+STRINGS_ALONE = Case("10,000 strings read, us per request", "codec alone", _strings, 1.5, figure=P50)
 
 
 # With a thread per request in flight perf_analyzer stands still on two cores, whatever it loads, as often as not.
@@ -70,7 +70,7 @@ def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int) -> Case:
         return clients.perf_analyzer_with(binary, server, payload.model, in_flight, "http", 3, more)
 
     if in_flight == 1:
-        return Case(f"{payload.model}, 1 in flight, perf_analyzer p50", "Triton", load, 1.2, latency=True)
+        return Case(f"{payload.model}, 1 in flight, perf_analyzer p50", "Triton", load, 1.2, figure=P50)
     goal = 1.2 if payload.model == "batched" else 1.0
     return Case(f"{payload.model}, {in_flight} in flight, perf_analyzer", "Triton", load, goal)
 

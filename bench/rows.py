@@ -9,16 +9,33 @@ from bench.clients import Load
 from bench.processes import Running
 from bench.verdict import Verdict, judge
 
+RATE, P50, P99 = "rate", "p50", "p99"
+NO_GOAL = None
+
 
 @dataclass(frozen=True)
 class Case:
-    """One row: a load, the other server, what is compared, and the goal for tritonpy / other."""
+    """One row: a load, the other server, which figure is compared, and the goal for `subject` / other; `aim` is what we would like to say.
+
+    A goal of None is none: the row is shown beside others.
+    """
 
     name: str
     other: str
     load: Callable[[Running, int], Load]
-    goal: float
-    latency: bool = False
+    goal: float | None
+    figure: str = RATE
+    subject: str = "tritonpy"
+    aim: float | None = None
+
+    @property
+    def latency(self) -> bool:
+        """Whether less is better."""
+        return self.figure != RATE
+
+    def of(self, load: Load) -> float:
+        """Return what is compared: requests per second, or microseconds."""
+        return {RATE: load.rate, P50: load.p50_us, P99: load.p99_us}[self.figure]
 
 
 @dataclass(frozen=True)
@@ -40,7 +57,7 @@ def measure(case: Case, subject: Running, other: Running, pairs: int, seconds: i
     for _ in range(pairs):
         ours.append(case.load(subject, seconds))
         theirs.append(case.load(other, seconds))
-    figures = [[load.p50_us if case.latency else load.rate for load in loads] for loads in (ours, theirs)]
+    figures = [[case.of(load) for load in loads] for loads in (ours, theirs)]
     return Row(case, ours, theirs, judge(figures[0], figures[1], case.goal, lower_is_better=case.latency))
 
 
@@ -64,11 +81,11 @@ def _cells(row: Row) -> Iterator[str]:
 
     case = row.case
     unit = "us" if case.latency else "/s"
-    figures = [
-        middle([load.p50_us if case.latency else load.rate for load in loads]) for loads in (row.ours, row.theirs)
-    ]
+    figures = [middle([case.of(load) for load in loads]) for loads in (row.ours, row.theirs)]
     cpu = [middle([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
-    goal = f"{'at most' if case.latency else 'at least'} {case.goal}"
+    goal = "none" if case.goal is None else f"{'at most' if case.latency else 'at least'} {case.goal}"
+    if case.aim is not None:
+        goal += f", aim {case.aim}"
     return [
         case.name, case.other, *(f"{figure:,.{0 if figure >= 100 else 1}f} {unit}" for figure in figures), str(row.verdict), goal,
         f"{cpu[0]:.0f} / {cpu[1]:.0f}",

@@ -16,7 +16,7 @@ from bench import clients, processes
 from bench.clients import Load
 from bench.processes import Running
 from bench.program import arguments_of, run
-from bench.rows import Case
+from bench.rows import P50, Case
 
 STRATEGIES = ("direct", "oldest")
 INSTANCES = (1, 4)
@@ -70,7 +70,7 @@ def main() -> int:
         write(folder)
         ours = stack.enter_context(processes.tritonpy(folder))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
-        return run(arguments, cases(arguments.perf_analyzer), ours, {"Triton": theirs})
+        return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs})
 
 
 def write(repository: Path) -> None:
@@ -99,7 +99,7 @@ def _case(binary: Path, model: str, protocol: str, in_flight: int) -> Case:
     strategy, _, count = model.partition("_")
     name = f"{strategy}, {count} instances, {protocol}, {in_flight} sequences"
     if in_flight == 1:
-        return Case(f"{name} p50", "Triton", load, 1.15, latency=True)
+        return Case(f"{name} p50", "Triton", load, 1.15, figure=P50)
     return Case(name, "Triton", load, 1.0)
 
 

@@ -20,14 +20,16 @@ class Verdict:
     word: str
 
     def __str__(self) -> str:
-        return f"{self.ratio:.2f} [{self.low:.2f}, {self.high:.2f}] {self.word}"
+        return f"{self.ratio:.2f} [{self.low:.2f}, {self.high:.2f}] {self.word}".rstrip()
 
 
-def judge(ours: Sequence[float], theirs: Sequence[float], goal: float, lower_is_better: bool = False) -> Verdict:
-    """Judge the pairs `ours[i] / theirs[i]` against `goal`: met, short, or undecided where the interval straddles it."""
+def judge(ours: Sequence[float], theirs: Sequence[float], goal: float | None, lower_is_better: bool = False) -> Verdict:
+    """Judge the pairs `ours[i] / theirs[i]` against `goal`: met, short, or undecided where the interval straddles it; no word without a goal."""
     ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
     low, high = _interval(ratios)
-    if lower_is_better:
+    if goal is None:
+        word = ""
+    elif lower_is_better:
         word = "met" if high <= goal else "short" if low > goal else "undecided"
     else:
         word = "met" if low >= goal else "short" if high < goal else "undecided"

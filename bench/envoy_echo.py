@@ -1,0 +1,41 @@
+"""The bare gRPC server on Envoy, as `bench.echo` starts it: an ASGI application that parses and serialises the same messages."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from tritonpy_protos import grpc_service_pb2 as pb
+
+PREFIX = Struct(">BI")
+START = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [(b"content-type", b"application/grpc")],
+    "trailers": True,
+}
+OK = {"type": "http.response.trailers", "headers": [(b"grpc-status", b"0")]}
+
+
+async def app(scope, receive, send) -> None:  # noqa: ANN001 - ASGI
+    """Answer ModelInfer with its inputs; every other method with an empty message."""
+    if scope["type"] != "http":
+        return
+    event = await receive()
+    body = event["body"]
+    while event["more_body"]:
+        event = await receive()
+        body += event["body"]
+    answer = infer(body[PREFIX.size :]) if scope["path"].endswith("/ModelInfer") else b""
+    await send(START)
+    await send({"type": "http.response.body", "body": PREFIX.pack(0, len(answer)) + answer})
+    await send(OK)
+
+
+def infer(message: bytes) -> bytes:
+    """Return the inputs of a request as its outputs."""
+    request = pb.ModelInferRequest.FromString(message)
+    response = pb.ModelInferResponse(model_name=request.model_name, model_version="1")
+    for name, tensor in zip(("OUTPUT0", "OUTPUT1"), request.inputs, strict=False):
+        response.outputs.add(name=name, datatype=tensor.datatype, shape=tensor.shape)
+    response.raw_output_contents.extend(request.raw_input_contents)
+    return response.SerializeToString()

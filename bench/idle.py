@@ -1,0 +1,85 @@
+"""Ten thousand connections that say nothing, beside load: `python -m bench.idle [--transport envoy]`.
+
+What one of them costs in memory, and what they cost the throughput of 32 others: two equal servers in interleaved pairs, one of them with the
+idle connections, each of which has been answered once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import clients, models, payloads, processes
+from bench.judged import TRANSPORTS
+from bench.processes import Running
+from bench.program import parser_of, run
+from bench.rows import Case
+from tritonpy.cli.open_files import allow_many_open_files
+
+IN_FLIGHT = 32
+LEAST = 0.9
+SETTLE_S = 2.0  # until both ends have done what an answer leaves to do
+ADDRESSES = 50  # of the client: one address has too few ports for all
+TIMEOUT_S = 60
+_HTTP = b"GET /v2/health/live HTTP/1.1\r\nHost: bench\r\n\r\n"
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # the preface and empty SETTINGS
+LOADS = {"http": clients.wrk, "grpc": clients.h2load}
+
+
+def main() -> int:
+    """Measure each transport and protocol; 1 where the load lost too much."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="these transports alone")
+    parser.add_argument("--connections", type=int, default=10_000)
+    arguments = parser.parse_args()
+    allow_many_open_files()
+    status = 0
+    for transport in arguments.transport or ("uvicorn", "grpcio"):
+        for protocol in TRANSPORTS[transport]:
+            with _two_servers(transport) as (busy, quiet), contextlib.ExitStack() as stack:
+                before = busy.resident_bytes()
+                for connection in _connect(busy, protocol, arguments.connections):
+                    stack.enter_context(connection)
+                time.sleep(SETTLE_S)
+                each = (busy.resident_bytes() - before) / arguments.connections
+                name = f"{protocol} on {transport}, {IN_FLIGHT} in flight beside {arguments.connections:,} idle connections"
+                print(f"{name}: {each:,.0f} bytes of memory each", flush=True)
+                case = Case(name, "none idle", _load(protocol), LEAST, subject="idle connections")
+                status |= run(arguments, [case], {"idle connections": busy, "none idle": quiet})
+    return status
+
+
+@contextlib.contextmanager
+def _two_servers(transport: str) -> Iterator[tuple[Running, Running]]:
+    flags = ("--transport=envoy",) if transport == "envoy" else ()
+    with tempfile.TemporaryDirectory() as folder:
+        models.write_onnx(Path(folder))
+        with processes.tritonpy(Path(folder), *flags) as one, processes.tritonpy(Path(folder), *flags) as other:
+            for server in (one, other):  # what the first requests allocate is not the connections'
+                for load in LOADS.values():
+                    load(server, payloads.add_sub(), IN_FLIGHT, 1)
+            yield one, other
+
+
+def _load(protocol: str) -> object:
+    return lambda server, seconds: LOADS[protocol](server, payloads.add_sub(), IN_FLIGHT, seconds)
+
+
+def _connect(server: Running, protocol: str, count: int) -> Iterator[socket.socket]:
+    port, hello = (server.http, _HTTP) if protocol == "http" else (server.grpc, _HTTP2)
+    for number in range(count):
+        source = (f"127.0.0.{2 + number % ADDRESSES}", 0)
+        connection = socket.create_connection(("127.0.0.1", port), TIMEOUT_S, source_address=source)
+        connection.sendall(hello)
+        if not connection.recv(1024):
+            raise ConnectionError(f"{server.name} closed connection {number}")
+        yield connection
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The rows by which the server is judged: the same model.py, the same configuration and the same load on tritonpy and on the real Triton."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import clients, payloads
+from bench.clients import Load
+from bench.processes import Running
+from bench.rows import NO_GOAL, P50, P99, RATE, Case
+
+TRITON = "Triton"
+ON_ENVOY = "tritonpy on Envoy"
+ONNX = "tritonpy with ONNX Runtime"
+ONNX_ON_ENVOY = "tritonpy with ONNX Runtime on Envoy"
+ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "envoy": "echo grpc on Envoy"}
+# With a thread per request in flight perf_analyzer stands still on two cores, whatever it loads, as often as not.
+FEW_THREADS = ("--async", "--max-threads=2")
+PERF_SECONDS = 3
+
+Client = Callable[[Running, payloads.Payload, int, int], Load]
+
+
+@dataclass(frozen=True)
+class Must:
+    """What is wanted of a figure: what is judged, and what we would like to say."""
+
+    goal: float
+    aim: float
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How one protocol is loaded and what is wanted of it."""
+
+    name: str
+    client: Client
+    batched: Must
+    single: Must
+    alone: Must
+
+
+PROTOCOLS = {
+    "http": Protocol("HTTP", clients.wrk, Must(1.3, 1.5), Must(1.1, 1.5), Must(1.1, 1.0)),
+    "grpc": Protocol("gRPC", clients.h2load, Must(1.2, 1.5), Must(1.0, 1.3), Must(1.6, 1.0)),
+}
+TAIL, LARGE = Must(1.0, 0.5), Must(1.0, 1.2)
+TRANSPORTS = {"uvicorn": ("http",), "grpcio": ("grpc",), "envoy": ("http", "grpc")}
+WORDS = {"single": "no batching", "batched": "dynamic batching"}
+
+
+def judged(transport: str, perf_analyzer: Path | None) -> Iterator[Case]:
+    """Return the rows of one transport."""
+    for name in TRANSPORTS[transport]:
+        protocol = PROTOCOLS[name]
+        yield from _light(transport, protocol)
+        if perf_analyzer is not None:
+            yield from _heavy(transport, protocol, name, perf_analyzer)
+    if transport != "uvicorn":
+        yield from _beside_echo(transport)
+
+
+def _light(transport: str, protocol: Protocol) -> Iterator[Case]:
+    subject, client = subject_of(transport), protocol.client
+
+    def case(model: str, in_flight: int, must: Must, figure: str = RATE) -> Case:
+        load = _load(client, payloads.add_sub(model), in_flight)
+        name = f"{_title(protocol, transport)}, {WORDS[model]}, {in_flight} in flight, {client.__name__}"
+        return Case(_with(name, figure), TRITON, load, must.goal, figure, subject, must.aim)
+
+    for in_flight in (32, 64):
+        yield case("batched", in_flight, protocol.batched)
+    for in_flight in (8, 32, 64):
+        yield case("single", in_flight, protocol.single)
+    yield case("single", 1, protocol.alone, P50)
+    for model in WORDS:
+        yield case(model, 32, TAIL, P99)
+    for where, payload in (("", payloads.identity()), (" through shared memory", payloads.identity_in_region())):
+        name = f"{_title(protocol, transport)}, 16 MiB in and out{where}, 2 in flight, {client.__name__}"
+        yield Case(name, TRITON, _load(client, payload, 2), LARGE.goal, RATE, subject, LARGE.aim)
+
+
+def _heavy(transport: str, protocol: Protocol, name: str, binary: Path) -> Iterator[Case]:
+    subject = subject_of(transport)
+    wanted = [("batched", count, protocol.batched, RATE) for count in (32, 64)]
+    wanted += [("single", count, protocol.single, RATE) for count in (8, 32, 64)]
+    wanted += [("single", 1, protocol.alone, P50)]
+    for model, in_flight, must, figure in wanted:
+        title = f"{_title(protocol, transport)}, {WORDS[model]}, {in_flight} in flight, perf_analyzer"
+        load = _perf(binary, model, in_flight, name)
+        yield Case(_with(title, figure), TRITON, load, must.goal, figure, subject, must.aim)
+
+
+def _beside_echo(transport: str) -> Iterator[Case]:
+    """Return what of a row is the transport's own: the echo alone, and ONNX Runtime in process beside it."""
+    echo, client, payload = ECHO[transport], clients.h2load, payloads.add_sub()
+    title = _title(PROTOCOLS["grpc"], transport)
+    alone = _load(client, payloads.add_sub("single"), 1)
+    yield Case(f"{title}, the bare echo, 1 in flight, h2load p50", TRITON, alone, NO_GOAL, P50, echo)
+    must = Must(0.8, 0.9)
+    subject = ONNX_ON_ENVOY if transport == "envoy" else ONNX
+    name = f"{title}, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
+    goal, aim = (must.goal, must.aim) if transport == "envoy" else (NO_GOAL, None)
+    yield Case(name, echo, _load(client, payload, 32), goal, RATE, subject, aim)
+
+
+def subject_of(transport: str) -> str:
+    """Return the name of the server that runs on a transport."""
+    return ON_ENVOY if transport == "envoy" else "tritonpy"
+
+
+def _title(protocol: Protocol, transport: str) -> str:
+    return f"{protocol.name} on {transport}"
+
+
+def _with(name: str, figure: str) -> str:
+    return name if figure == RATE else f"{name} {figure}"
+
+
+def _load(client: Client, payload: payloads.Payload, in_flight: int) -> Callable[[Running, int], Load]:
+    return lambda server, seconds: client(server, payload, in_flight, seconds)
+
+
+def _perf(binary: Path, model: str, in_flight: int, protocol: str) -> Callable[[Running, int], Load]:
+    more = FEW_THREADS if in_flight > 1 else ()
+    return lambda server, _seconds: clients.perf_analyzer_with(
+        binary, server, model, in_flight, protocol, PERF_SECONDS, more
+    )

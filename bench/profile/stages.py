@@ -1,0 +1,52 @@
+"""Which functions begin the stages of a request: by transport and by where the model runs."""
+
+from __future__ import annotations
+
+STAGES = ("parse", "validate", "enqueue", "hand-over", "gather", "run", "scatter", "answer", "encode", "write")
+IDLE = "idle"  # a thread waits in it: nobody's work
+
+_ENGINE = {
+    "tritonpy.engine.local:LocalEngine.infer": "enqueue",
+    "tritonpy.model.request_check:RequestCheck.check": "validate",
+    "tritonpy.runners.rings:Rings._ring": "hand-over",
+    "tritonpy.model.loaded:LoadedModel.answer": "answer",
+}
+_LOCAL = {
+    "tritonpy.runners.dispatcher:Dispatcher.wait_ready": "hand-over",
+    "tritonpy.runners.dispatcher:Dispatcher._park": IDLE,
+    "tritonpy.runners.dispatcher:Dispatcher.take": "hand-over",
+    "tritonpy_backend_onnx.backend:gather": "gather",
+    "tritonpy_backend_onnx.execution:ArrayRun.__call__": "run",
+    "tritonpy_backend_onnx.backend:scatter": "scatter",
+}
+_WORKERS = {
+    "tritonpy.runners.workers.instance:Instance.feed": "hand-over",
+    "tritonpy.runners.workers.executions:Executions.send": "gather",
+    "tritonpy.runners.workers.connection:Connection._flush": "hand-over",
+    "tritonpy.runners.workers.connection:Connection._readable": "scatter",
+}
+IN_WORKER = {
+    "tritonpy_worker.ipc.channel:Channel._receive": IDLE,
+    "tritonpy_worker.ipc.channel:Channel._feed": "gather",
+    "tritonpy_worker.execution:Executor._execute": "run",
+    "tritonpy_worker.answers:Answers.send": "scatter",
+    "tritonpy_worker.ipc.channel:Channel._write": "hand-over",
+}
+_HTTP = {
+    "tritonpy_frontend_http.protocol:InferProtocol.data_received": "parse",
+    "tritonpy.types.sink:LoopSink._drain": "encode",
+    "tritonpy_frontend_http.protocol:InferCycle.finish": "write",
+}
+_GRPC = {
+    "tritonpy_frontend_grpc.service:InferenceService.infer": "parse",
+    "tritonpy.types.sink:LoopSink._drain": "answer",
+    "tritonpy_frontend_grpc.service:encode_response": "encode",
+    "tritonpy_frontend_grpc.service:InferenceService._end": "write",
+}
+PROTOCOLS = {"http": _HTTP, "grpc": _GRPC}
+BACKENDS = {"onnx": _LOCAL, "python": _WORKERS}
+
+
+def boundaries(protocol: str, backend: str) -> dict[str, str]:
+    """Return the stage of each function that begins one in the server's process."""
+    return {**PROTOCOLS[protocol], **_ENGINE, **BACKENDS[backend]}

@@ -1,0 +1,73 @@
+"""How long it takes until the other thread is awake: from the event loop to an instance, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+from tritonpy import LoopSink
+from tritonpy.runners.dispatcher import Dispatcher
+from tritonpy.runners.inline_slot import InlineSlot
+from tritonpy.runners.slot import Slot
+
+
+class WakeUps:
+    """Notes the time of each ring and each wake-up while it is patched in. A thread that waits for the interpreter counts as asleep."""
+
+    def __init__(self) -> None:
+        self._to_instance: list[int] = []
+        self._to_loop: list[int] = []
+        self._undo: list[tuple[Any, str, Any]] = []
+
+    def patch(self) -> None:
+        """Begin to take notes."""
+        rung: dict[Slot, int] = {}
+        woken: dict[LoopSink, int] = {}
+        park, wake, drain = Dispatcher._park, LoopSink._wake, LoopSink._drain
+
+        def noting(ring: Callable[[Any], None]) -> Callable[[Slot], None]:
+            def noted_ring(slot: Slot) -> None:
+                rung[slot] = perf_counter_ns()
+                ring(slot)
+
+            return noted_ring
+
+        def noted_park(dispatcher: Dispatcher, slot: Slot) -> None:
+            park(dispatcher, slot)
+            if slot in rung:
+                self._to_instance.append(perf_counter_ns() - rung.pop(slot))
+
+        def noted_wake(sink: LoopSink) -> None:
+            woken[sink] = perf_counter_ns()
+            wake(sink)
+
+        def noted_drain(sink: LoopSink) -> None:
+            if sink in woken:
+                self._to_loop.append(perf_counter_ns() - woken.pop(sink))
+            drain(sink)
+
+        for kind in (Slot, InlineSlot):
+            self._replace(kind, "ring", noting(kind.ring))
+        self._replace(Dispatcher, "_park", noted_park)
+        self._replace(LoopSink, "_wake", noted_wake)
+        self._replace(LoopSink, "_drain", noted_drain)
+
+    def restore(self) -> None:
+        """Stop to take notes."""
+        for owner, name, original in reversed(self._undo):
+            setattr(owner, name, original)
+        self._undo.clear()
+
+    def medians_us(self) -> tuple[float, float]:
+        """Return the medians to the instance and to the loop; 0 where nobody had to be woken."""
+        return _median_us(self._to_instance), _median_us(self._to_loop)
+
+    def _replace(self, owner: Any, name: str, function: Any) -> None:
+        self._undo.append((owner, name, vars(owner)[name]))
+        setattr(owner, name, function)
+
+
+def _median_us(times: list[int]) -> float:
+    return median(times) / 1000 if times else 0.0

@@ -1,0 +1,151 @@
+"""What routes cost, and shadows above all: `python -m bench.traffic`. `--plot FILE` draws a simulated canary that goes bad (needs matplotlib).
+
+The subject of each row is a route of a server, the other one a route of the same server without a shadow, or the model itself: one loop of requests
+after the other, in interleaved pairs. The shadow of the rows of "5 ms" is another model of 5 ms with an instance of its own. Rows and verdicts are
+those of `bench.compare`; the exit status is 1 where one fell short. Then what a request pays, in µs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench import clients, models, payloads, processes
+from bench.canary_simulation import draw, summary
+from bench.clients import Load
+from bench.processes import Running
+from bench.program import parser_of, run
+from bench.rows import P50, Case
+from tritonpy import CallbackSink, CustomMetrics, Engine, InferRequest, InferResponse, NoOptions, Router, RouterContext
+from tritonpy.testing import ToyEngine
+from tritonpy_traffic.options import TrafficOptions
+from tritonpy_traffic.router import TrafficRouter
+from tritonpy_traffic.spec import Canary, RouteSpec, Shadow, Step, Sticky, WeightedTarget
+
+GOAL = 1.10
+KINDS = {"tiny": "add_sub", "5 ms": "sleeping"}
+SLEEPING = """
+import time
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        time.sleep(0.005)
+        outputs = []
+        for request in requests:
+            one, other = (tensor.as_numpy() for tensor in request.inputs())
+            outputs.append([pb_utils.Tensor("OUTPUT0", one + other), pb_utils.Tensor("OUTPUT1", one - other)])
+        return [pb_utils.InferenceResponse(each) for each in outputs]
+"""
+ROUTE = "    {name}: {{targets: [{{model: {model}}}]{more}}}\n"
+SHADOW = ", shadow: {{model: {model}_copy, share: {share}}}"
+
+
+def main() -> int:
+    """Run the chosen rows and print the tables; 1 when a row fell short."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--plot", type=Path, help="write a picture of a canary (needs matplotlib)")
+    arguments = parser.parse_args()
+    if arguments.plot:
+        draw(arguments.plot)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ours = stack.enter_context(processes.tritonpy(folder / "models", f"--config={write(folder)}"))
+        names = {"shadow", "tenth", "route", "model"}
+        status = run(arguments, cases(), {name: dataclasses.replace(ours, name=name) for name in names})
+    print("", *costs(), "", summary(), sep="\n")
+    return status
+
+
+def write(folder: Path) -> Path:
+    """Write the models, each with a copy for the shadow, and server.yaml; return the path of that."""
+    repository, routes = folder / "models", ""
+    models.write_pair(repository, "add_sub")
+    models.write_pair(repository, "sleeping", SLEEPING)
+    for model in KINDS.values():
+        routes += ROUTE.format(name=f"{model}_route", model=model, more="")
+        for name, share in (("shadow", 1.0), ("tenth", 0.1)):
+            routes += ROUTE.format(name=f"{model}_{name}", model=model, more=SHADOW.format(model=model, share=share))
+    settings = folder / "server.yaml"
+    settings.write_text(f"routers:\n  traffic:\n   routes:\n{routes}")
+    return settings
+
+
+def cases() -> list[Case]:
+    """Return every row: the primary's p50 with a shadow against that without one, and what a route adds to a model."""
+    rows = []
+    for kind, model in KINDS.items():
+        for client, protocol in ((clients.wrk, "HTTP"), (clients.h2load, "gRPC")):
+            load = _load(client, model)
+            rows += [
+                Case(f"{kind}, all requests copied, {protocol} p50", "route", load(1), GOAL, P50, "shadow"),
+                Case(f"{kind}, a tenth copied, {protocol} p50", "route", load(1), GOAL, P50, "tenth"),
+            ]
+        rows.append(Case(f"{kind}, a route, HTTP p50", "model", _load(clients.wrk, model)(1), None, P50, "route"))
+    rows.append(Case("tiny, a route, 32 in flight", "model", _load(clients.wrk, "add_sub")(32), None, subject="route"))
+    return rows
+
+
+def _load(client: Callable[..., Load], model: str) -> Callable[[int], Callable[[Running, int], Load]]:
+    def in_flight(count: int) -> Callable[[Running, int], Load]:
+        def load(server: Running, seconds: int) -> Load:
+            name = model if server.name == "model" else f"{model}_{server.name}"
+            return client(server, payloads.add_sub(name), count, seconds)
+
+        return load
+
+    return in_flight
+
+
+class _AtOnce(Router):
+    """Answers at once, so that all that is measured is what stands in front."""
+
+    def infer(self, request: InferRequest) -> None:
+        request.sink.put(request, InferResponse((), "digits", 1))
+
+
+def costs(turns: int = 2000) -> Iterator[str]:
+    """Yield a line per kind of route: µs for a request on its way to the model and back, beyond what it costs without."""
+    one, two = WeightedTarget("digits", 1), WeightedTarget("digits", 2)
+    canary = Canary("digits", 3, steps=[Step(0.1, seconds=3600)])
+    specs = {
+        "one target": RouteSpec([one]),
+        "two targets": RouteSpec([one, two]),
+        "two targets, sticky": RouteSpec([one, two], Sticky(parameter="user")),
+        "one target and a canary": RouteSpec([one], canary=canary),
+        "one target and a shadow of a tenth": RouteSpec([one], shadow=Shadow("digits", 3, share=0.1)),
+    }
+    yield "| route | µs per request |"
+    yield "|---|---|"
+    with ToyEngine() as toy:
+        engine = _AtOnce(NoOptions(), toy, RouterContext(CustomMetrics(), logging.getLogger("bench")))
+        bare = _microseconds(engine, turns)
+        without = TrafficRouter(TrafficOptions(), engine, RouterContext(CustomMetrics(), logging.getLogger("bench")))
+        yield f"| no route | {_microseconds(without, turns) - bare:.2f} |"
+        for name, spec in specs.items():
+            options = TrafficOptions(routes={"digits": spec})
+            router = TrafficRouter(options, engine, RouterContext(CustomMetrics(), logging.getLogger("bench")))
+            yield f"| {name} | {_microseconds(router, turns) - bare:.2f} |"
+            router.close()
+
+
+def _microseconds(engine: Engine, turns: int) -> float:
+    sink = CallbackSink(lambda _request, _response: None)
+    parameters = {"user": "somebody"}
+    infer = engine.infer
+
+    def ask() -> None:
+        infer(InferRequest("digits", {}, sink, parameters=parameters))
+
+    return min(timeit.repeat(ask, number=turns, repeat=5)) / turns * 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main())
