@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tritonpy.testing import ToyEngine
+
+from .scripted import Scripted
+
+
+@pytest.fixture
+def engine() -> Iterator[Scripted]:
+    """Models a and b, each with versions -1, 1 and 2, all of which are good."""
+    with ToyEngine() as toy:
+        scripted = Scripted(toy)
+        for name in "ab":
+            for version in (-1, 1, 2):
+                scripted.models[name, version] = scripted.good
+        yield scripted

@@ -1,0 +1,125 @@
+"""The router: an engine in front of the engine, for which a route is a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from tritonpy import (
+    Answerer,
+    Engine,
+    InferRequest,
+    InvalidArgument,
+    ModelMetadata,
+    ModelStatistics,
+    NotFound,
+    Operation,
+    Router,
+    RouterContext,
+    TritonError,
+    Unavailable,
+)
+from tritonpy_traffic.metrics import snapshot
+from tritonpy_traffic.operations import TrafficOperations
+from tritonpy_traffic.options import TrafficOptions
+from tritonpy_traffic.route import Route
+from tritonpy_traffic.spec import Target
+from tritonpy_traffic.table import RouteTable
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+T = TypeVar("T")
+
+
+class TrafficRouter(Router):
+    """Sends requests that name a route, and no version, where the route says.
+
+    Questions about a route are answered as its primary target answers them, or the next one that serves, under the route's name.
+    """
+
+    Options = TrafficOptions
+    options: TrafficOptions
+
+    def __init__(self, options: TrafficOptions, engine: Engine, context: RouterContext) -> None:
+        super().__init__(options, engine, context)
+        self._routes: Mapping[str, Route] = {}
+        self._configs: dict[str, tuple[ModelConfig, ModelConfig]] = {}
+        self._table = RouteTable(options, engine, self._follow)
+        context.metrics.add_source(lambda: snapshot(self._routes))
+
+    def _follow(self, routes: Mapping[str, Route]) -> None:
+        self._routes = routes
+
+    def headers(self) -> frozenset[str]:
+        return self.options.headers
+
+    def offered(self) -> Mapping[Operation, Answerer]:
+        return TrafficOperations(self._table).offered()
+
+    def close(self) -> None:
+        self._table.close()
+
+    def infer(self, request: InferRequest) -> None:
+        route = self._routes.get(request.model_name)
+        if route is None or request.model_version != -1:
+            self.engine.infer(request)
+        else:
+            route.take(request)
+
+    def is_model_ready(self, name: str, version: int = -1) -> bool:
+        route = self._route(name, version)
+        if route is None:
+            return self.engine.is_model_ready(name, version)
+        return any(self._is_ready(target) for target in route.spec.targets)
+
+    def _is_ready(self, target: Target) -> bool:
+        try:
+            return self.engine.is_model_ready(target.model, target.number)
+        except TritonError:  # no such model yet
+            return False
+
+    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
+        route = self._route(name, version)
+        if route is None:
+            return self.engine.model_metadata(name, version)
+        return msgspec.structs.replace(self._of_serving(route, self.engine.model_metadata), name=name)
+
+    def model_config(self, name: str, version: int = -1) -> ModelConfig:
+        route = self._route(name, version)
+        if route is None:
+            return self.engine.model_config(name, version)
+        config = self._of_serving(route, self.engine.model_config)
+        if config.name == name:
+            return config
+        kept = self._configs.get(name)
+        if kept is None or kept[0] is not config:
+            renamed = type(config)()
+            renamed.CopyFrom(config)
+            renamed.name = name
+            kept = self._configs[name] = config, renamed
+        return kept[1]
+
+    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
+        route = self._route(name, version)
+        if route is None:
+            return self.engine.statistics(name, version)
+        found = self._of_serving(route, self.engine.statistics)
+        return [msgspec.structs.replace(each, name=name) for each in found]
+
+    def _route(self, name: str, version: int) -> Route | None:
+        return self._routes.get(name) if version == -1 else None
+
+    @staticmethod
+    def _of_serving(route: Route, ask: Callable[[str, int], T]) -> T:
+        for target in route.spec.targets:
+            try:
+                return ask(target.model, target.number)
+            except (NotFound, InvalidArgument):
+                continue
+            except Unavailable as error:
+                if target is route.spec.targets[-1]:
+                    raise error.with_traceback(None) from None
+        raise NotFound(f"Request for unknown model: '{route.name}' is not found")
