@@ -1,0 +1,39 @@
+"""A server with models of every kind that the bench loads."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tritonpy.testing import ModelRepository, RunningServer, running_server
+
+from .bench_models import BenchModels, write_models
+
+
+@pytest.fixture(scope="session")
+def models() -> BenchModels:
+    """The backends' plugin, which notes what its sequences were asked."""
+    return BenchModels()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, models: BenchModels) -> Iterator[RunningServer]:
+    repository = ModelRepository(tmp_path_factory.mktemp("models"))
+    write_models(repository)
+    config = {
+        "repositories": [{"url": str(repository.path)}],
+        "frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": False},
+        "allow_client_shm": True,
+    }
+    with running_server(config, [models]) as running:
+        yield running
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

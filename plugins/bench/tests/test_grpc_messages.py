@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy_bench.inputs.corpus import make_corpus
+from tritonpy_bench.load.jobs import Job
+from tritonpy_bench.wire.grpc_messages import GrpcMessages
+from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
+
+from .facts import INTS, TEXT, model, options, target
+
+
+def sent(facts, job=None, request_id="", **more):
+    told = options(**more)
+    messages = GrpcMessages(target(facts), told, make_corpus(facts, told), None)
+    return ModelInferRequest.FromString(messages.of(job or Job(0), 0, request_id))
+
+
+def test_a_request_has_its_tensors_as_bytes():
+    request = sent(model(INTS, TEXT), input_data=("zero",))
+    assert [(each.name, each.datatype, list(each.shape)) for each in request.inputs] == [
+        ("A", "INT32", [3]), ("T", "BYTES", [2]),
+    ]  # fmt: skip
+    assert list(request.raw_input_contents) == [bytes(12), bytes(8)]
+
+
+def test_ids_and_sequences_are_joined_to_what_is_the_same():
+    job = Job(0, 2**40, start=True)
+    request = sent(model(INTS), job, "17", request_parameter=(("a", "x"), ("f", 0.5), ("b", True), ("i", 3)))
+    assert request.id == "17"
+    told = {name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in request.parameters.items()}
+    assert told == {
+        "a": "x", "f": 0.5, "b": True, "i": 3, "sequence_id": 2**40, "sequence_start": True, "sequence_end": False,
+    }  # fmt: skip
+    assert len(request.raw_input_contents) == 1
+
+
+@pytest.mark.parametrize("decoupled", [True, False])
+def test_a_decoupled_model_is_asked_to_say_when_it_is_done(decoupled):
+    request = sent(model(INTS, decoupled=decoupled))
+    assert ("triton_enable_empty_final_response" in request.parameters) == decoupled

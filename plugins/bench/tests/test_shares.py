@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy_bench.client.shares import share_of
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_shares_add_up_and_are_even(total, hands):
+    parts = [share_of(total, hand, hands) for hand in range(hands)]
+    assert sum(parts) == total
+    assert max(parts) - min(parts) <= 1

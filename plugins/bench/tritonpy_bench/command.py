@@ -1,0 +1,85 @@
+"""`tritonpy bench`. Everything that is heavy is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import ClassVar
+
+from tritonpy import Command, StartupError
+from tritonpy_bench.flags import add_flags, given
+
+FAILED, USAGE = 1, 2
+
+
+class BenchCommand(Command):
+    """Load a server of the v2 inference protocol, and report how it does.
+
+    tritonpy bench MODEL --concurrency-range 1:16:5 -o report.html
+
+    measures a model of the server at localhost:8000 with 1, 6, 11 and 16 requests in flight.
+
+    tritonpy bench MODEL -i grpc -u HOST:8001 --request-rate-range 500 --request-distribution poisson
+
+    sends 500 requests per second, whatever the server does, and counts each latency from when the request was due.
+
+    tritonpy bench --report before.json after.json -o both.html
+
+    compares earlier results (--json). Exit status: 0; 1 where every request of a level failed, no level kept --latency-threshold, or the
+    server does not answer; 2 for what the command line asks and cannot be.
+    """
+
+    usage_status: ClassVar[int] = USAGE
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the flags."""
+        add_flags(parser)
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it; return the exit status. Raises StartupError where the server does not answer."""
+        from tritonpy_bench.options import BadUsage
+
+        try:
+            return _compare(arguments) if arguments.report else _measure(arguments)
+        except BadUsage as error:
+            sys.stderr.write(f"error: {error}\n")
+            return USAGE
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    from tritonpy_bench.options import check, make_options
+    from tritonpy_bench.report.watching import view_for
+    from tritonpy_bench.report.writing import check_targets, write_reports
+    from tritonpy_bench.session import run_benchmark
+
+    options = make_options(given(arguments), arguments.model_name)
+    check(options)
+    check_targets(arguments)
+    command = f"tritonpy bench {shlex.join(sys.argv[2:])}"
+    result = asyncio.run(run_benchmark(options, command, view_for(options, arguments.no_live)))
+    write_reports(arguments, result)
+    if result.trouble:
+        sys.stderr.write(f"error: {result.trouble}\n")
+    failed = (
+        result.trouble
+        or any(not level.requests for level in result.levels)
+        or not any(level.kept for level in result.levels)
+    )
+    return FAILED if failed else 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from tritonpy_bench.options import BadUsage
+    from tritonpy_bench.report.html import write_html
+    from tritonpy_bench.report.result import read_results
+
+    if arguments.html is None:
+        raise BadUsage("--report needs the file to write: -o report.html")
+    try:
+        write_html(arguments.html, read_results(arguments.report))
+    except OSError as error:
+        raise StartupError(f"{arguments.html} cannot be written: {error}") from error
+    return 0

@@ -1,0 +1,3 @@
+"""The tensors that are sent."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""When requests start: closed and open loops, arrivals, sequences."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""What users see: live view, tables, CSV, JSON, HTML."""
+
+from __future__ import annotations

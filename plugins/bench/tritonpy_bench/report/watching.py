@@ -1,0 +1,20 @@
+"""Chooses the view."""
+
+from __future__ import annotations
+
+import sys
+
+from tritonpy_bench.options import BenchOptions
+from tritonpy_bench.report.plain_view import PlainView
+from tritonpy_bench.session import View
+
+
+def view_for(options: BenchOptions, plain: bool) -> View:
+    """Return a live view where standard output is a terminal and nobody wants plain lines."""
+    if plain or not sys.stdout.isatty():
+        return PlainView(sys.stdout)
+    from rich.console import Console
+
+    from tritonpy_bench.report.live_view import LiveView
+
+    return LiveView(Console(), options)

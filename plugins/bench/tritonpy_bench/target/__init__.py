@@ -1,0 +1,3 @@
+"""What the server says of itself and of the model."""
+
+from __future__ import annotations

@@ -1,0 +1,104 @@
+"""Questions over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from tritonpy import StartupError
+from tritonpy_bench.options import BenchOptions
+from tritonpy_bench.target.control import TIMEOUT_S, Control, Plain, Refused
+from tritonpy_bench.target.facts import ServerFacts
+from tritonpy_bench.wire.address import Address, http_address
+from tritonpy_bench.wire.tls import client_context
+
+
+class HttpControl(Control):
+    """One connection, opened anew where the server closed it."""
+
+    def __init__(self, options: BenchOptions) -> None:
+        self._address = http_address(options)
+        self._headers = dict(options.headers)
+        self._connection = _connection(self._address, options)
+
+    def server(self) -> ServerFacts:
+        """Return what the server says of itself."""
+        plain = self._ask("GET", "/v2")
+        return ServerFacts(
+            str(plain.get("name", "")), str(plain.get("version", "")), tuple(plain.get("extensions") or ())
+        )
+
+    def metadata(self, model: str, version: str) -> Plain:
+        """Return a model's metadata."""
+        return self._ask("GET", model_path(model, version))
+
+    def config(self, model: str, version: str) -> Plain:
+        """Return a model's configuration."""
+        return self._ask("GET", f"{model_path(model, version)}/config")
+
+    def statistics(self, model: str, version: str) -> Sequence[Plain]:
+        """Return a model's statistics, one entry per version."""
+        answer = self._ask("GET", f"{model_path(model, version)}/stats")
+        return list(answer.get("model_stats") or ())
+
+    def register(self, region: str, key: str, byte_size: int) -> None:
+        """Register system shared memory."""
+        path = f"/v2/systemsharedmemory/region/{quote(region)}/register"
+        self._ask("POST", path, {"key": key, "offset": 0, "byte_size": byte_size})
+
+    def unregister(self, region: str) -> None:
+        """Take a region's registration back."""
+        self._ask("POST", f"/v2/systemsharedmemory/region/{quote(region)}/unregister")
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def _ask(self, method: str, path: str, body: Plain | None = None) -> Plain:
+        status, content = self._exchange(method, self._address.prefix + path, body)
+        if status == 200:
+            plain = _plain(content)
+            return plain if isinstance(plain, Mapping) else {}
+        plain = _plain(content)
+        text = plain.get("error") or plain.get("detail") if isinstance(plain, Mapping) else None
+        raise Refused(
+            f"{method} {path} was answered with {status}: {text or content.decode('utf-8', 'replace')[:200]}",
+            missing=status in {400, 404, 405, 501},
+        )
+
+    def _exchange(self, method: str, path: str, body: Plain | None) -> tuple[int, bytes]:
+        for attempt in (1, 2):
+            try:
+                headers = {**self._headers, "Content-Type": "application/json"}
+                self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+                answer = self._connection.getresponse()
+                return answer.status, answer.read()
+            except (http.client.HTTPException, OSError) as error:
+                self._connection.close()
+                if attempt == 2 or isinstance(error, ConnectionRefusedError):
+                    raise StartupError(
+                        f"nobody answers over HTTP at {self._address}: {error or type(error).__name__}"
+                    ) from error
+        raise AssertionError("two attempts end in an answer or an error")
+
+
+def model_path(model: str, version: str) -> str:
+    """Return the path of a model, or of one version of it."""
+    return f"/v2/models/{quote(model, safe='')}" + (f"/versions/{version}" if version else "")
+
+
+def _connection(address: Address, options: BenchOptions) -> http.client.HTTPConnection:
+    if address.tls:
+        context = client_context(options)
+        return http.client.HTTPSConnection(address.host, address.port, timeout=TIMEOUT_S, context=context)
+    return http.client.HTTPConnection(address.host, address.port, timeout=TIMEOUT_S)
+
+
+def _plain(content: bytes) -> Any:
+    try:
+        return json.loads(content or b"{}")
+    except ValueError:
+        return {}

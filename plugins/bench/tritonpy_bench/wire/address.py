@@ -1,0 +1,35 @@
+"""Where an HTTP server listens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from tritonpy_bench.options import BadUsage, BenchOptions
+
+
+class Address(NamedTuple):
+    """Host and port, whether TLS is spoken, and what all paths begin with."""
+
+    host: str
+    port: int
+    tls: bool = False
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def http_address(options: BenchOptions) -> Address:
+    """Read `host`, `host:port` or a URL of http or https. Raises BadUsage."""
+    text = options.url or "localhost:8000"
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        port = parts.port
+    except ValueError as error:
+        raise BadUsage(f"-u {text}: {error}") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise BadUsage(f"-u {text} is no HTTP address: expected HOST:PORT")
+    tls = parts.scheme == "https"
+    standard = 443 if tls else 80 if "://" in text else 8000
+    return Address(parts.hostname, port or standard, tls, parts.path.rstrip("/"))

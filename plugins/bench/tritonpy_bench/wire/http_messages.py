@@ -1,0 +1,123 @@
+"""HTTP requests as bytes, made once: what differs between two of them (a sequence's id) has a place of fixed width."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tritonpy_bench.inputs.corpus import Corpus
+from tritonpy_bench.load.jobs import Job
+from tritonpy_bench.options import BenchOptions
+from tritonpy_bench.target.facts import TargetFacts
+from tritonpy_bench.target.http_control import model_path
+from tritonpy_bench.wire.address import http_address
+from tritonpy_bench.wire.regions import Regions, Slice
+
+_PLACEHOLDER = b"18446744073709551615"  # the widest id; shorter ones are filled up with spaces, which JSON ignores
+_JOINED = 1 << 16
+
+
+class Message(NamedTuple):
+    """A request: `head`, the sequence's id where `middle` is not None, `middle`, and tensors that are too large to copy."""
+
+    head: bytes
+    middle: bytes | None
+    body: bytes
+
+    def parts(self, sequence: int) -> list[bytes]:
+        """Return what is written for a request of that sequence (0: none)."""
+        if self.middle is None:
+            return [self.head, self.body] if self.body else [self.head]
+        return [b"%b%20d%b" % (self.head, sequence, self.middle), self.body]
+
+
+class HttpMessages:
+    """Makes and keeps them, one for each job that differs."""
+
+    def __init__(self, facts: TargetFacts, options: BenchOptions, corpus: Corpus, regions: Regions | None) -> None:
+        self._corpus = corpus
+        self._regions = regions
+        self._outputs = facts.model.outputs
+        self._parameters = dict(options.request_parameter)
+        self._binary_in = _binary(options.input_tensor_format, facts)
+        out = options.input_tensor_format if options.output_tensor_format == "auto" else options.output_tensor_format
+        if _binary(out, facts) and regions is None:
+            self._parameters["binary_data_output"] = True
+        self._start = _start_line(facts, options)
+        self._made: dict[tuple[int, int, bool, bool, bool], Message] = {}
+
+    def of(self, job: Job, place: int) -> Message:
+        """Return the request of a job that goes out at `place`."""
+        key = (job.step, 0 if self._regions is None else place, job.sequence > 0, job.start, job.end)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._make(job, place)
+        return found
+
+    def _make(self, job: Job, place: int) -> Message:
+        parameters: dict[str, Any] = {}
+        if job.sequence:  # first, so that no other text can be taken for the placeholder
+            parameters = {
+                "sequence_id": int(_PLACEHOLDER),
+                "sequence_start": job.start,
+                "sequence_end": job.end,
+            }
+        parameters |= self._parameters
+        inputs, body = self._inputs(job.step)
+        document: dict[str, Any] = {"parameters": parameters} if parameters else {}
+        document["inputs"] = inputs
+        if self._regions is not None:
+            document["outputs"] = [
+                {"name": tensor.name, "parameters": region_parameters(self._regions.output(place, number))}
+                for number, tensor in enumerate(self._outputs)
+            ]
+        return self._message(msgspec.json.encode(document), body, job.sequence > 0)
+
+    def _message(self, text: bytes, body: bytes, sequence: bool) -> Message:
+        head = self._start + b"Content-Length: %d\r\n" % (len(text) + len(body))
+        if body:
+            head += b"Inference-Header-Content-Length: %d\r\nContent-Type: application/octet-stream\r\n\r\n" % len(text)
+        else:
+            head += b"Content-Type: application/json\r\n\r\n"
+        before, _, after = text.partition(_PLACEHOLDER) if sequence else (text, b"", b"")
+        if len(body) <= _JOINED:
+            after, body = after + body, b""
+        if not sequence:
+            return Message(head + before + after, None, body)
+        return Message(head + before, after, body)
+
+    def _inputs(self, step: int) -> tuple[list[dict[str, Any]], bytes]:
+        described, contents = [], []
+        for number, tensor in enumerate(self._corpus.steps[step]):
+            plain: dict[str, Any] = {"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape}
+            if self._regions is not None:
+                plain["parameters"] = region_parameters(self._regions.inputs[step][number])
+            elif self._binary_in:
+                plain["parameters"] = {"binary_data_size": len(tensor.content)}
+                contents.append(tensor.content)
+            else:
+                plain["data"] = tensor.as_json()
+            described.append(plain)
+        return described, b"".join(contents)
+
+
+def region_parameters(part: Slice) -> dict[str, str | int]:
+    """Return how a tensor names its slice of shared memory."""
+    return {
+        "shared_memory_region": part.region,
+        "shared_memory_offset": part.offset,
+        "shared_memory_byte_size": part.byte_size,
+    }
+
+
+def _binary(wanted: str, facts: TargetFacts) -> bool:
+    return facts.server.binary if wanted == "auto" else wanted == "binary"
+
+
+def _start_line(facts: TargetFacts, options: BenchOptions) -> bytes:
+    address = http_address(options)
+    path = address.prefix + model_path(facts.model.name, facts.model.version)
+    lines = [f"POST {path}/infer HTTP/1.1", f"Host: {address}"]
+    lines += [f"{name}: {value}" for name, value in options.headers]
+    return "".join(f"{line}\r\n" for line in lines).encode()

@@ -1,0 +1,24 @@
+"""TLS of an HTTP client, from perf_analyzer's flags."""
+
+from __future__ import annotations
+
+import ssl
+
+from tritonpy_bench.options import BadUsage, BenchOptions
+
+
+def client_context(options: BenchOptions) -> ssl.SSLContext:
+    """Return a context as the options say. Raises BadUsage for files that cannot be used."""
+    try:
+        return _context(options)
+    except OSError as error:  # ssl's own errors are of this kind
+        raise BadUsage(f"the files of --ssl-https-… cannot be used: {error}") from error
+
+
+def _context(options: BenchOptions) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=options.ssl_https_ca_certificates_file)
+    context.check_hostname = bool(options.ssl_https_verify_peer and options.ssl_https_verify_host)
+    context.verify_mode = ssl.CERT_REQUIRED if options.ssl_https_verify_peer else ssl.CERT_NONE
+    if options.ssl_https_client_certificate_file:
+        context.load_cert_chain(options.ssl_https_client_certificate_file, options.ssl_https_private_key_file)
+    return context
