@@ -132,13 +132,19 @@ class FakeEngine(Engine):
         loaded = ModelIndex("identity", "1", "READY", "")
         return [loaded] if ready else [loaded, ModelIndex("never")]
 
-    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        self.calls.append(("load_model", name, config, files))
+    def load_model(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
+        self.calls.append(("load_model", name, config, files, *([list(versions)] if versions else [])))
         if name == "bad":
             raise Internal("failed to load 'bad', " + "because " * 2000)
 
-    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
-        self.calls.append(("unload_model", name, unload_dependents))
+    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+        self.calls.append(("unload_model", name, unload_dependents, *([list(versions)] if versions else [])))
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         self.calls.append(("regions", kind, name))

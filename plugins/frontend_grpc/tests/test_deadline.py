@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import grpc
-import pytest
 
 from tritonpy import now_ns
-from tritonpy_frontend_grpc.deadline import deadline_of
 from tritonpy_protos import METHODS
 
 from .fake_engine import FakeEngine, eventually, run, serving
@@ -12,24 +10,6 @@ from .test_stream_call import STREAM, asked
 
 INFER = next(method for method in METHODS if method.name == "ModelInfer")
 SECOND_NS = 10**9
-
-
-class Context:
-    def __init__(self, left_s):
-        self._left_s = left_s
-
-    def time_remaining(self):
-        return self._left_s
-
-
-def test_a_call_without_a_deadline_has_none():
-    assert deadline_of(Context(None)) == 0
-
-
-@pytest.mark.parametrize(("left_s", "least", "most"), [(2.0, 2, 3), (0.0, 0, 1), (-1.0, 0, 1)])
-def test_the_deadline_is_on_the_servers_clock(left_s, least, most):
-    before = now_ns()
-    assert before + least * SECOND_NS <= deadline_of(Context(left_s)) <= now_ns() + most * SECOND_NS
 
 
 def test_a_request_knows_the_deadline_of_its_call_and_is_cancelled_when_it_passes():

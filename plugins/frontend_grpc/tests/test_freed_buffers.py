@@ -59,7 +59,7 @@ def unlogged():
 class Forgetting(FakeEngine):
     """Does not write down what it was called with."""
 
-    def load_model(self, name, config=None, files=None):
+    def load_model(self, name, config=None, files=None, versions=()):
         raise Internal(f"failed to load '{name}'")
 
 

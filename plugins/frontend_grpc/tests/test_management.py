@@ -64,9 +64,13 @@ def test_load_and_unload_pass_on_their_parameters():
     dependents = {"unload_dependents": pb.ModelRepositoryParameter(bool_param=True)}
     unload(engine, pb.RepositoryModelUnloadRequest(model_name="m", parameters=dependents))
     unload(engine, pb.RepositoryModelUnloadRequest(model_name="m"))
+    versions = {"versions": pb.ModelRepositoryParameter(string_param="3,1")}
+    load(engine, pb.RepositoryModelLoadRequest(model_name="m", parameters=versions))
+    unload(engine, pb.RepositoryModelUnloadRequest(model_name="m", parameters=versions))
     assert engine.calls == [
         ("load_model", "m", None, None), ("load_model", "m", "{}", {"file:1/x": b"\x00\xff"}),
         ("unload_model", "m", True), ("unload_model", "m", False),
+        ("load_model", "m", None, None, [1, 3]), ("unload_model", "m", False, [1, 3]),
     ]  # fmt: skip
 
 
@@ -81,6 +85,12 @@ def test_load_and_unload_pass_on_their_parameters():
          "unrecognized load parameter 'k'."),
         ("RepositoryModelUnload", pb.RepositoryModelUnloadRequest(parameters={"unload_dependents": STRING}), InvalidArgument,
          "invalid value type for 'unload_dependents' parameter, expected bool_param."),
+        ("RepositoryModelLoad", pb.RepositoryModelLoadRequest(parameters={"versions": BYTES}), InvalidArgument,
+         "invalid value type for load parameter 'versions', expected string_param."),
+        ("RepositoryModelUnload", pb.RepositoryModelUnloadRequest(parameters={"versions": BYTES}), InvalidArgument,
+         "invalid value type for 'versions' parameter, expected string_param."),
+        ("RepositoryModelUnload", pb.RepositoryModelUnloadRequest(parameters={"versions": STRING}), InvalidArgument,
+         "parameter 'versions' must be version numbers with commas between them, such as '3' or '1,3', got '{}'"),
         ("RepositoryModelLoad", pb.RepositoryModelLoadRequest(repository_name="r"), Unsupported,
          "'repository_name' specification is not supported"),
         ("RepositoryModelUnload", pb.RepositoryModelUnloadRequest(repository_name="r"), Unsupported,

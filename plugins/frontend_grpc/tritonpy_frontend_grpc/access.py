@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 
@@ -21,11 +21,10 @@ from tritonpy import (
     joined_headers,
     keep_headers,
 )
+from tritonpy_frontend_grpc.call import Metadata
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_protos import SERVICE
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
-
-Metadata = Iterable[tuple[str, Any]]
 
 PREFIX = "triton-grpc-protocol-"
 _HEALTH, _REFLECTION = "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"

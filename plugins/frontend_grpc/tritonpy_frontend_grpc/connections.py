@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from tritonpy import Options
+from tritonpy_frontend_grpc.call_options import CallOptions
 
 _INT32_MAX = 2**31 - 1
 Milliseconds = Annotated[int, Meta(le=_INT32_MAX)]
 Count = Annotated[int, Meta(ge=0, le=_INT32_MAX)]
 
 
-class ConnectionOptions(Options, frozen=True):
-    """The keys of `frontends: grpc:` that concern connections; what is 0 by default is unlimited."""
+class ConnectionOptions(CallOptions, frozen=True):
+    """Beside those of calls, the keys of `frontends: grpc:` that concern connections; what is 0 by default is unlimited."""
 
     keepalive_time_ms: Annotated[
         Milliseconds, Meta(ge=1, description="time without a sign of life until the client is pinged")

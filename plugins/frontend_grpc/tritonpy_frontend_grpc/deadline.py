@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import grpc
-
 from tritonpy import Cancelled, InferRequest, now_ns
-
-
-def deadline_of(context: grpc.aio.ServicerContext[Any, Any]) -> int:
-    """Return the deadline that the client gave its call, in ns on the server's clock; 0 for none."""
-    left_s = context.time_remaining()
-    return 0 if left_s is None else now_ns() + max(int(left_s * 1e9), 0)
 
 
 class DeadlineExceeded(Cancelled):

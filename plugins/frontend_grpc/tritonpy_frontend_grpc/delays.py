@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from asyncio import sleep
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-import grpc
-
-from tritonpy import InferResponse
-from tritonpy_frontend_grpc.service import Context, InferenceService
-from tritonpy_frontend_grpc.stream import Stream
-from tritonpy_protos import Method
+from tritonpy_frontend_grpc.call import Call, InferCall, StreamingCall
+from tritonpy_frontend_grpc.service import InferenceService
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_grpc.access import Metadata
+    from google.protobuf.message import Message
+
+    from tritonpy import TritonError
+    from tritonpy_frontend_grpc.call import Metadata
+    from tritonpy_frontend_grpc.stream import Stream
+    from tritonpy_protos import Method
 
 # The steps of Triton's state machine that follow one another here without a step of their own add up.
 _ARRIVAL = ("TRITONSERVER_DELAY_GRPC_PROCESS_ENTRY", "TRITONSERVER_DELAY_GRPC_PROCESS")
@@ -67,25 +69,40 @@ class DelayedService(InferenceService):
 
     delays: Delays
 
-    def _management_handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
-        handler = super()._management_handler(method)
-        answer: Any = handler.unary_unary
+    def management(self, method: Method) -> Callable[[bytes, Call], Awaitable[Message]]:
+        """Answer some time after the answer was there."""
+        answer = super().management(method)
 
-        async def call(raw: bytes, context: Context) -> Any:
-            message = await answer(raw, context)
+        async def delayed(raw: bytes, call: Call) -> Message:
+            message = await answer(raw, call)
             await sleep(self.delays.management_s)
             return message
 
-        return grpc.unary_unary_rpc_method_handler(call, None, handler.response_serializer)
+        return delayed
 
-    async def _answer(self, raw: bytes, context: Context) -> InferResponse:
+    def infer(self, raw: bytes, call: InferCall) -> None:
+        """Read the message late, and answer late."""
+        begun = asyncio.create_task(self._infer_later(raw, call))
+        self._tasks.add(begun)
+        begun.add_done_callback(self._tasks.discard)
+
+    async def _infer_later(self, raw: bytes, call: InferCall) -> None:
         await sleep(self.delays.arrival_s)
-        response = await super()._answer(raw, context)
-        await sleep(self.delays.answer_s)
-        return response
+        if not call.over:
+            super().infer(raw, call)
 
-    async def _stream(self, messages: object, context: Context) -> None:
-        await super()._stream(messages, _SlowlyWritten(context, self.delays.write_s))  # type: ignore[arg-type]
+    def _end(self, call: InferCall, answer: bytes | TritonError) -> None:
+        ending = asyncio.create_task(self._end_later(call, answer))
+        self._tasks.add(ending)
+        ending.add_done_callback(self._tasks.discard)
+
+    async def _end_later(self, call: InferCall, answer: bytes | TritonError) -> None:
+        await sleep(self.delays.answer_s)
+        super()._end(call, answer)
+
+    async def stream(self, call: StreamingCall) -> None:
+        """Write late."""
+        await super().stream(_SlowlyWritten(call, self.delays.write_s))
 
     def _take(self, metadata: Metadata, stream: Stream, raw: bytes) -> Awaitable[None]:
         return self._take_later(metadata, stream, raw)
@@ -95,16 +112,25 @@ class DelayedService(InferenceService):
         await (super()._take(metadata, stream, raw) or sleep(0))
 
 
-class _SlowlyWritten:
-    """A call's context whose `write` takes its time."""
+class _SlowlyWritten(StreamingCall):
+    """A call whose `write` takes its time."""
 
-    def __init__(self, context: Context, pause_s: float) -> None:
-        self._context = context
+    def __init__(self, call: StreamingCall, pause_s: float) -> None:
+        self._call = call
         self._pause_s = pause_s
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
+    def metadata(self) -> Metadata:
+        return self._call.metadata()
+
+    def deadline_ns(self) -> int:
+        return self._call.deadline_ns()
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        self._call.when_done(callback)
+
+    async def read(self) -> bytes | None:
+        return await self._call.read()
 
     async def write(self, message: bytes) -> None:
         await sleep(self._pause_s)
-        await self._context.write(message)
+        await self._call.write(message)

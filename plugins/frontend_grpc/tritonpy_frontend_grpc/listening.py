@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from tritonpy import StartupError, TlsOptions
+from tritonpy import Claimed, StartupError, TlsOptions, claim_port
 
 if TYPE_CHECKING:
     from tritonpy import TlsFiles, UnixSocket
@@ -18,16 +18,32 @@ def listen_on_port(
     server: grpc.aio.Server, host: str, port: int, credentials: grpc.ServerCredentials | None, *, reuse: bool
 ) -> str:
     """Return `host:port` as clients reach it; port 0 takes a free one. Raises StartupError."""
-    name = f"[{host}]" if ":" in host else host
+    name = _name(host)
     try:
         _try_out(host, port, reuse=reuse)
         return f"{name}:{_add(server, f'{name}:{port}', credentials)}"
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise StartupError(
-            f"the gRPC frontend cannot listen on {name}:{port}: {reason}. "
-            "Stop what listens there, or choose another `port` or `host` under `frontends: grpc:`"
-        ) from error
+        raise _taken(name, port, error) from error
+
+
+def claim_address(host: str, port: int, *, reuse: bool) -> Claimed:
+    """Take a port, 0 for a free one, for several processes that will listen on it. Raises StartupError."""
+    try:
+        return claim_port(host, port, reuse=reuse)
+    except OSError as error:
+        raise _taken(_name(host), port, error) from error
+
+
+def _name(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _taken(name: str, port: int, error: Exception) -> StartupError:
+    reason = getattr(error, "strerror", None) or error
+    return StartupError(
+        f"the gRPC frontend cannot listen on {name}:{port}: {reason}. "
+        "Stop what listens there, or choose another `port` or `host` under `frontends: grpc:`"
+    )
 
 
 def listen_on_socket(server: grpc.aio.Server, file: UnixSocket, credentials: grpc.ServerCredentials | None) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
-from tritonpy import Engine, InvalidArgument, Unsupported
+from tritonpy import Engine, InvalidArgument, Unsupported, named_versions
 from tritonpy_frontend_grpc.settings import log_settings, trace_setting
 from tritonpy_frontend_grpc.shared_memory import SHARED_MEMORY
 from tritonpy_frontend_grpc.version import parse_version
@@ -60,6 +60,7 @@ def _load(engine: Engine, asked: pb.RepositoryModelLoadRequest) -> pb.Repository
     _refuse_repository_name(asked.repository_name)
     config: str | None = None
     files: dict[str, bytes] = {}
+    versions: list[int] = []
     for key, parameter in asked.parameters.items():
         if key == "config":
             _expect(parameter, "string_param", f"load parameter '{key}'")
@@ -67,9 +68,11 @@ def _load(engine: Engine, asked: pb.RepositoryModelLoadRequest) -> pb.Repository
         elif key.startswith("file:"):
             _expect(parameter, "bytes_param", f"load parameter '{key}'")
             files[key] = parameter.bytes_param
+        elif key == "versions":
+            versions = _versions(parameter, "load parameter 'versions'")
         else:
             raise InvalidArgument(f"unrecognized load parameter '{key}'.")
-    engine.load_model(asked.model_name, config, files or None)
+    engine.load_model(asked.model_name, config, files or None, versions)
     return pb.RepositoryModelLoadResponse()
 
 
@@ -80,8 +83,14 @@ def _unload(engine: Engine, asked: pb.RepositoryModelUnloadRequest) -> pb.Reposi
         parameter = asked.parameters["unload_dependents"]
         _expect(parameter, "bool_param", "'unload_dependents' parameter")
         dependents = parameter.bool_param
-    engine.unload_model(asked.model_name, dependents)
+    versions = _versions(asked.parameters["versions"], "'versions' parameter") if "versions" in asked.parameters else []
+    engine.unload_model(asked.model_name, dependents, versions)
     return pb.RepositoryModelUnloadResponse()
+
+
+def _versions(parameter: pb.ModelRepositoryParameter, what: str) -> list[int]:
+    _expect(parameter, "string_param", what)
+    return named_versions(parameter.string_param)
 
 
 MANAGEMENT: Mapping[str, Callable[[Engine, Any], Message]] = {

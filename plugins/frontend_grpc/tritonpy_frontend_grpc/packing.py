@@ -24,7 +24,8 @@ ALGORITHMS = {
 SERVER_ARGUMENTS = [("grpc.per_message_decompression", 0)]
 _READ_EITHER = 47  # zlib: 15 bits of window, + 32 reads gzip's frame and zlib's
 _INLINE_BELOW = 4 * 1024  # a thread would cost more than the work
-_SMALL = 64 * 1024  # requests of health and reflection are a few bytes
+SMALL = 64 * 1024
+"""How large requests of health and reflection may become, in bytes: they are a few."""
 
 
 class Packing(NamedTuple):
@@ -98,4 +99,4 @@ class _Unpacking(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic i
         if found is None:
             return None
         read = found.request_deserializer
-        return found._replace(request_deserializer=lambda raw: read(unpack(raw, _SMALL)))
+        return found._replace(request_deserializer=lambda raw: read(unpack(raw, SMALL)))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import grpc
+from typing import Any
+
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha.reflection_pb2_grpc import add_ServerReflectionServicer_to_server
 
 from tritonpy_protos import POOL, SERVICE
 
 
-def add_reflection(server: grpc.aio.Server) -> None:
-    """Let `server` describe the inference service, health, and reflection itself."""
+def add_reflection(server: Any) -> None:
+    """Let `server`, or what stands for one, describe the inference service, health, and reflection itself."""
     health = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
-    reflection.enable_server_reflection((SERVICE, health, reflection.SERVICE_NAME), server, pool=_described())
+    names = (SERVICE, health, reflection.SERVICE_NAME)
+    servicer = reflection.aio.ReflectionServicer(names, pool=_described())  # type: ignore[attr-defined]
+    add_ServerReflectionServicer_to_server(servicer, server)
 
 
 def _described() -> DescriptorPool:

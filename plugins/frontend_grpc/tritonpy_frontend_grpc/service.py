@@ -1,14 +1,13 @@
-"""The RPCs of the inference service on grpc.aio."""
+"""The RPCs of the inference service, as functions of a call and its messages. Knows no transport."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
-import grpc
 from google.protobuf.message import Message
 
 from tritonpy import (
@@ -17,7 +16,6 @@ from tritonpy import (
     InferRequest,
     InferResponse,
     LoopSink,
-    ResourceExhausted,
     StreamSink,
     Tracer,
     TritonError,
@@ -26,31 +24,34 @@ from tritonpy import (
     incident,
     now_ns,
 )
-from tritonpy_frontend_grpc.deadline import DeadlineExceeded, deadline_of, is_late
+from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.encode import encode_response
 from tritonpy_frontend_grpc.gate import Gate
+from tritonpy_frontend_grpc.known_layouts import KnownLayouts
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT
 from tritonpy_frontend_grpc.message import parse_message
-from tritonpy_frontend_grpc.packing import PACKED, UNASKED, Packing, compress, unpacked
-from tritonpy_frontend_grpc.status import SHUTTING_DOWN, STATUS, status_text
+from tritonpy_frontend_grpc.packing import PACKED, UNASKED, unpacked
+from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_frontend_grpc.stream_call import StreamCall
 from tritonpy_frontend_grpc.tracing import StreamTrace, end_with_call, sample
-from tritonpy_protos import METHODS, SERVICE, Method
+from tritonpy_protos import Method
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_grpc.access import GrpcAccess, Metadata
+    from tritonpy_frontend_grpc.access import GrpcAccess
+    from tritonpy_frontend_grpc.call import Call, InferCall, Metadata, StreamingCall
 
-Context = grpc.aio.ServicerContext[Any, Any]
-
-_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
-_STATUS = {code: _BY_NUMBER[number] for code, number in STATUS.items()}
+_NO_DECOUPLED = "ModelInfer RPC doesn't support models with decoupled transaction policy"
 
 
 class InferenceService:
-    """Serves `engine` on the running event loop; `window` bounds the unsent answers of a decoupled request."""
+    """Serves `engine` on the running event loop; `window` bounds the unsent answers of a decoupled request.
+
+    Messages come as their bytes, compressed or not; one that is compressed may become `limit` bytes. What ends a call is raised, as a
+    TritonError and nothing else.
+    """
 
     def __init__(
         self,
@@ -58,34 +59,23 @@ class InferenceService:
         window: Window,
         log: logging.Logger,
         access: GrpcAccess | None = None,
-        packing: Packing = UNASKED,
+        limit: int = UNASKED.limit,
         tracer: Tracer | None = None,
     ) -> None:
         self._engine = engine
-        self._packing = packing
+        self._limit = limit
         self._access = access
         self._tracer = tracer or Tracer()
         self._window = window
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._gate = Gate()
-        self._sink = LoopSink(self._loop, _resolve)
+        self._layouts = KnownLayouts()
+        self._sink = LoopSink(self._loop, self._answered)
         self._stream_sink = LoopSink(self._loop, self._deliver)
         self._decoupled_sink = StreamSink(self._loop, self._deliver)
         self._calls: set[StreamCall] = set()
-
-    def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
-        """Return what a grpc.aio server dispatches the calls of this service to."""
-        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
-        for method in METHODS:
-            # Without (de)serializers of grpc's: what is no message gets a proper answer, and answers are bytes already.
-            if method.name == "ModelInfer":
-                handlers[method.name] = grpc.unary_unary_rpc_method_handler(self._infer)
-            elif method.name == "ModelStreamInfer":
-                handlers[method.name] = grpc.stream_stream_rpc_method_handler(self._stream)
-            elif method.name in MANAGEMENT:
-                handlers[method.name] = self._management_handler(method)
-        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def drain(self) -> None:
         """Refuse inference from now on; return when what was accepted is answered."""
@@ -96,91 +86,114 @@ class InferenceService:
         for call in self._calls:
             call.close()
 
-    def _management_handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+    def management(self, method: Method) -> Callable[[bytes, Call], Awaitable[Message]]:
+        """Return what answers a method of `MANAGEMENT`."""
         function, blocking, access = MANAGEMENT[method.name], method.name in BLOCKING, self._access
 
-        async def answer(raw: bytes, context: Context) -> Message:
+        async def answer(raw: bytes, call: Call) -> Message:
             if raw[:1] in PACKED:
-                raw = await unpacked(raw, self._packing.limit)
+                raw = await unpacked(raw, self._limit)
             message = parse_message(method.request, raw)
             if access is not None:
-                access.admit(method.path, context.invocation_metadata() or (), message)
+                access.admit(method.path, call.metadata(), message)
             if blocking:
                 return await asyncio.to_thread(function, self._engine, message)
             return function(self._engine, message)
 
-        async def call(raw: bytes, context: Context) -> Message:
+        async def checked(raw: bytes, call: Call) -> Message:
             try:
-                return await answer(raw, context)
+                return await answer(raw, call)
             except Exception as error:
-                failure = self._failure(error)
-            del raw  # grpc keeps the frames of an aborted call until the collector runs
-            return await abort(context, failure)
+                raise self._failure(error) from None
 
-        return grpc.unary_unary_rpc_method_handler(call, None, method.response.SerializeToString)
+        return checked
 
-    async def _infer(self, raw: bytes, context: Context) -> bytes:
+    def infer(self, raw: bytes, call: InferCall) -> None:
+        """Answer ModelInfer: `call.finish` gets the answer or an error, before or after this returns, unless it is cancelled."""
         if self._gate.closed:
-            await abort(context, Unavailable(SHUTTING_DOWN))
+            call.finish(Unavailable(SHUTTING_DOWN))
+            return
         self._gate.enter()
-        try:
-            response = await self._answer(raw, context)
-            if response.error is None:
-                if self._packing.answers is not None:
-                    await compress(context, self._packing.answers)
-                return encode_response(response)
-            failure = response.error
-        except Exception as error:
-            failure = self._failure(error)
-        finally:
-            self._gate.leave()
-        del raw  # grpc keeps the frames of an aborted call until the collector runs
-        return await abort(context, failure)
-
-    async def _answer(self, raw: bytes, context: Context) -> InferResponse:
-        arrived = now_ns() if self._tracer.active else 0
         if raw[:1] in PACKED:
-            raw = await unpacked(raw, self._packing.limit)
-        message = parse_message(ModelInferRequest, raw)
-        request = (
-            decode_request(message, self._sink)
-            if self._access is None
-            else self._access.decode(message, self._sink, context.invocation_metadata() or ())
-        )
-        answer: asyncio.Future[InferResponse] = self._loop.create_future()
-        request.tag = answer
-        request.deadline_ns = deadline_of(context)
-        if arrived and (trace := sample(self._tracer, request, context.invocation_metadata() or (), arrived)):
-            end_with_call(trace, context)
+            unpacking = self._loop.create_task(self._infer_packed(raw, call))
+            self._tasks.add(unpacking)
+            unpacking.add_done_callback(self._tasks.discard)
+        else:
+            self._begin(raw, call)
+
+    def cancel(self, call: InferCall) -> None:
+        """Cancel a call that was given to `infer`: nobody waits for its answer any more. Does nothing where it is over."""
+        if not call.over:
+            call.over = True
+            self._gate.leave()
+            if call.request is not None:
+                call.request.cancel()
+                call.request = None
+
+    async def _infer_packed(self, raw: bytes, call: InferCall) -> None:
         try:
+            plain = await unpacked(raw, self._limit)
+        except Exception as error:
+            self._end(call, self._failure(error))
+        else:
+            if not call.over:
+                self._begin(plain, call)
+
+    def _begin(self, raw: bytes, call: InferCall) -> None:
+        arrived = now_ns() if self._tracer.active else 0
+        try:
+            request = self._decoded(raw, call)
+            request.tag = call
+            request.deadline_ns = call.deadline_ns()
+            if arrived and (trace := sample(self._tracer, request, call.metadata(), arrived)):
+                end_with_call(trace, call)
+            call.request = request
             self._engine.infer(request)
         except DecoupledRefused:
-            text = "ModelInfer RPC doesn't support models with decoupled transaction policy"
-            raise Unsupported(text) from None
-        try:
-            response = await answer
-        except asyncio.CancelledError:  # the client went away, or its deadline passed
-            request.cancel()
-            raise
-        if response.error is not None and is_late(request):
-            raise DeadlineExceeded("Deadline Exceeded")
-        if request.trace is not None:
-            request.trace.stamp("GRPC_SEND_START")
-        return response
+            self._end(call, Unsupported(_NO_DECOUPLED))
+        except Exception as error:
+            self._end(call, self._failure(error))
 
-    async def _stream(self, _messages: object, context: Context) -> None:
-        metadata = context.invocation_metadata() or ()
-        ends_on_error = ("triton_grpc_error", "true") in metadata
-        if self._packing.answers is not None:
-            await compress(context, self._packing.answers)
-        call = StreamCall(context, partial(self._take, metadata), self._window, ends_on_error)
-        self._calls.add(call)
+    def _decoded(self, raw: bytes, call: InferCall) -> InferRequest:
+        if self._access is not None:
+            return self._access.decode(parse_message(ModelInferRequest, raw), self._sink, call.metadata())
+        request = self._layouts.read(raw, self._sink)
+        if request is None:
+            request = decode_request(parse_message(ModelInferRequest, raw), self._sink)
+            self._layouts.learn(raw, request)
+        return request
+
+    def _answered(self, request: InferRequest, response: InferResponse) -> None:
+        call: InferCall = request.tag
+        if call.over:
+            return
         try:
-            error = await call.run()
+            answer = _answer(request, response)
+        except Exception as error:
+            answer = self._failure(error)
+        self._end(call, answer)
+
+    def _end(self, call: InferCall, answer: bytes | TritonError) -> None:
+        if not call.over:
+            call.over = True
+            call.request = None  # it names the call: undone here, its buffers need not wait for the collector
+            self._gate.leave()
+            call.finish(answer)
+
+    async def stream(self, call: StreamingCall) -> None:
+        """Answer ModelStreamInfer until the client is done and everything is answered."""
+        metadata = call.metadata()
+        ends_on_error = ("triton_grpc_error", "true") in metadata
+        stream = StreamCall(call, partial(self._take, metadata), self._window, ends_on_error)
+        self._calls.add(stream)
+        try:
+            error = await stream.run()
+        except Exception as bug:
+            raise self._failure(bug) from None
         finally:
-            self._calls.discard(call)
+            self._calls.discard(stream)
         if error is not None:
-            await abort(context, error)
+            raise error
 
     def _take(self, metadata: Metadata, stream: Stream, raw: bytes) -> Awaitable[None] | None:
         if raw[:1] in PACKED:
@@ -190,7 +203,7 @@ class InferenceService:
 
     async def _take_packed(self, metadata: Metadata, stream: Stream, raw: bytes) -> None:
         try:
-            plain = await unpacked(raw, self._packing.limit)
+            plain = await unpacked(raw, self._limit)
         except TritonError as error:
             stream.refused(Slot(stream), error)
         else:
@@ -226,15 +239,12 @@ class InferenceService:
         return error if isinstance(error, TritonError) else incident(self._log, "a call", error)
 
 
-def _resolve(request: InferRequest, response: InferResponse) -> None:
-    if not request.tag.done():
-        request.tag.set_result(response)
-
-
-async def abort(context: Context, error: TritonError) -> NoReturn:
-    """End a call with an error, which loses its traceback: its frames hold the request, and grpc would hold them."""
-    error.__traceback__ = error.__context__ = error.__cause__ = None
-    late = isinstance(error, DeadlineExceeded)
-    status = grpc.StatusCode.DEADLINE_EXCEEDED if late else _STATUS[error.code]
-    trailers = (("retry-after", error.retry_after),) if isinstance(error, ResourceExhausted) else ()
-    await context.abort(status, status_text(error.message), trailers)
+def _answer(request: InferRequest, response: InferResponse) -> bytes | TritonError:
+    error = response.error
+    if error is not None and is_late(request):
+        return DeadlineExceeded("Deadline Exceeded")
+    if isinstance(error, DecoupledRefused):  # by an engine in another process
+        return Unsupported(_NO_DECOUPLED)
+    if request.trace is not None:
+        request.trace.stamp("GRPC_SEND_START")
+    return encode_response(response) if error is None else error

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import quote
 
-from tritonpy import Code
+from tritonpy import Code, TritonError
+from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 
 # The numbers are those of the gRPC specification, so that any transport can send them.
 STATUS: Mapping[Code, int] = {
@@ -20,12 +22,30 @@ STATUS: Mapping[Code, int] = {
     Code.UNAUTHENTICATED: 16,  # UNAUTHENTICATED
     Code.PERMISSION_DENIED: 7,  # PERMISSION_DENIED
     Code.RESOURCE_EXHAUSTED: 8,  # RESOURCE_EXHAUSTED
+    Code.CONFLICT: 10,  # ABORTED
 }
+DEADLINE_EXCEEDED = 4
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 
 # Clients refuse trailers beyond 8 KiB, and the text travels percent-encoded among others.
 _MAX_ENCODED = 6 * 1024
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+
+
+class Outcome(NamedTuple):
+    """How a call ended: the number of its status, what there is to say of it, and further trailers."""
+
+    status: int
+    text: str
+    trailers: tuple[tuple[str, str], ...]
+
+
+def outcome(error: TritonError) -> Outcome:
+    """Return how a call ends that `error` ended, which loses its traceback: the frames in it hold the request."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    status = DEADLINE_EXCEEDED if isinstance(error, DeadlineExceeded) else STATUS[error.code]
+    trailers = (("retry-after", error.retry_after),) if error.retry_after else ()
+    return Outcome(status, status_text(error.message), trailers)
 
 
 def status_text(text: str) -> str:

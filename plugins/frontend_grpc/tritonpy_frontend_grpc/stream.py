@@ -151,6 +151,8 @@ class Stream:
 
     def _item(self, slot: Slot, response: InferResponse) -> bytes | TritonError | None:
         if response.error is not None:
+            if response.refused:
+                return encode_refusal(response.error.message, slot.id)
             return response.error if self._ends_on_error else self._failure(slot, response.error, response.final)
         if not response.empty:
             return encode_stream_response(response)

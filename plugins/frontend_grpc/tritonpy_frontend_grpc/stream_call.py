@@ -1,17 +1,14 @@
-"""One ModelStreamInfer call on grpc.aio: reads requests and writes answers at the same time."""
+"""One ModelStreamInfer call: reads requests and writes answers at the same time. Knows no transport."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
-
-import grpc
 
 from tritonpy import TritonError, Unavailable
-from tritonpy_frontend_grpc.deadline import deadline_of
+from tritonpy_frontend_grpc.call import StreamingCall
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
-from tritonpy_frontend_grpc.stream import Slot, Stream, Window
+from tritonpy_frontend_grpc.stream import Stream, Window
 
 Take = Callable[[Stream, bytes], Awaitable[None] | None]
 
@@ -26,15 +23,13 @@ class StreamCall:
     `window` and `ends_on_error` are those of `Stream`.
     """
 
-    def __init__(
-        self, context: grpc.aio.ServicerContext[Any, Any], take: Take, window: Window, ends_on_error: bool
-    ) -> None:
-        self._context = context
+    def __init__(self, call: StreamingCall, take: Take, window: Window, ends_on_error: bool) -> None:
+        self._call = call
         self._take = take
         self._wake = asyncio.Event()
         self._fetched = asyncio.Event()
         self._closed = False
-        self._stream = Stream(window, ends_on_error, self._wake.set, deadline_of(context))
+        self._stream = Stream(window, ends_on_error, self._wake.set, call.deadline_ns())
 
     async def run(self) -> TritonError | None:
         """Serve until the client is done and everything is answered; return the error that the call is to end with."""
@@ -53,7 +48,7 @@ class StreamCall:
 
     async def _read(self) -> None:
         stream = self._stream
-        while (raw := await self._context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]
+        while (raw := await self._call.read()) is not None:
             if (taking := self._take(stream, raw)) is not None:
                 await taking
             while stream.unsent_bytes > MAX_UNSENT_BYTES:
@@ -67,7 +62,10 @@ class StreamCall:
             while (outgoing := stream.next()) is not None:
                 if isinstance(outgoing.item, TritonError):
                     return outgoing.item
-                await self._send(outgoing.slot, outgoing.item)
+                if outgoing.slot.trace is None:
+                    await self._call.write(outgoing.item)
+                else:
+                    await outgoing.slot.trace.write(self._call.write, outgoing.item)
                 stream.sent(outgoing)
                 self._fetched.set()
             if self._closed:
@@ -76,15 +74,3 @@ class StreamCall:
                 reader.result()  # where reading failed, the call does
                 return None
             await self._wake.wait()
-
-    async def _send(self, slot: Slot, item: bytes) -> None:
-        write = self._context.write
-        try:
-            if slot.trace is None:
-                await write(item)
-            else:
-                await slot.trace.write(write, item)
-        except (
-            grpc.aio.InternalError
-        ):  # the client left in the middle of it: the call ends as it does at any other time
-            raise asyncio.CancelledError from None

@@ -36,7 +36,7 @@ def telling(handler: Any, method: str, log: logging.Logger) -> Any:
     behaviour = getattr(handler, kind)
 
     async def named(request: Any) -> str:
-        return "" if handler.request_streaming else await _model(method, request)
+        return "" if handler.request_streaming else await model_of(method, request)
 
     async def answer(request: Any, context: Any) -> Any:
         with _told(log, method, await named(request), context):
@@ -48,12 +48,6 @@ def telling(handler: Any, method: str, log: logging.Logger) -> Any:
                 async for each in made:
                     yield each
 
-    def listed(request: Any, context: Any) -> Iterator[Any]:  # a library's method that grpc runs in a thread
-        with _told(log, method, "", context):
-            yield from behaviour(request, context)
-
-    if inspect.isgeneratorfunction(behaviour):
-        return handler._replace(**{kind: listed})
     return handler._replace(**{kind: answers if inspect.isasyncgenfunction(behaviour) else answer})
 
 
@@ -69,10 +63,16 @@ def _told(log: logging.Logger, method: str, model: str, context: Any) -> Iterato
         status = context.code() or grpc.StatusCode.UNKNOWN
         raise
     finally:
-        log.debug("%s: %s", method, status.name, extra={"model": model[:_LONGEST]} if model else {})
+        tell(log, method, status.name, model)
 
 
-async def _model(method: str, request: Any) -> str:
+def tell(log: logging.Logger, method: str, status: str, model: str) -> None:
+    """Write the line of a call; `method` is its path, `model` may be empty."""
+    log.debug("%s: %s", method, status, extra={"model": model[:_LONGEST]} if model else {})
+
+
+async def model_of(method: str, request: Any) -> str:
+    """Return the model that the message of a call names, empty where it names none."""
     rpc = RPCS.get(method)
     if rpc is None or not rpc.model_field:
         return ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
-
-import grpc
+from typing import TYPE_CHECKING, Any
 
 from tritonpy import InferRequest, Trace, Tracer, now_ns
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_grpc.call import Call
 
 
 def sample(tracer: Tracer, request: InferRequest, metadata: Iterable[tuple[str, Any]], arrived_ns: int) -> Trace | None:
@@ -20,15 +21,14 @@ def sample(tracer: Tracer, request: InferRequest, metadata: Iterable[tuple[str, 
     return trace
 
 
-def end_with_call(trace: Trace, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+def end_with_call(trace: Trace, call: Call) -> None:
     """End the trace of a call with one answer when that was sent, or nobody waits for it any more."""
 
-    def done(_: object) -> None:
+    def done() -> None:
         trace.stamp("GRPC_SEND_END")
         trace.end()
 
-    callback: Any = done  # its type is a class, not a protocol
-    context.add_done_callback(callback)
+    call.when_done(done)
 
 
 class StreamTrace:

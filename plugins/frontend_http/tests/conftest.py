@@ -46,7 +46,8 @@ from tritonpy import (
     Unsupported,
 )
 from tritonpy.testing import ToyEngine
-from tritonpy_frontend_http.frontend import HttpFrontend, HttpOptions
+from tritonpy_frontend_http.frontend import HttpFrontend
+from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 # A loaded machine is slow, not wrong.
@@ -149,12 +150,18 @@ class FakeEngine(Engine):
         index = [ModelIndex("echo", "1", "READY"), ModelIndex("never")]
         return index[:1] if ready else index
 
-    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+    def load_model(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
         self._find(name)
-        self.loads.append((name, config, files))
+        self.loads.append((name, config, files, *([list(versions)] if versions else [])))
 
-    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
-        self.loads.append((name, unload_dependents))
+    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+        self.loads.append((name, unload_dependents, *([list(versions)] if versions else [])))
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         self.calls.append(("regions", kind, name))

@@ -11,7 +11,7 @@ import pytest
 
 from tritonpy import StartupError
 from tritonpy.config.server import decode_options
-from tritonpy_frontend_http.frontend import HttpOptions
+from tritonpy_frontend_http.options import HttpOptions
 
 BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
 SECONDS = 30

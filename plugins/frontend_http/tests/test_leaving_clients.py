@@ -15,8 +15,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tritonpy_frontend_http.farewell import Farewell
 from tritonpy_frontend_http.infer_calls import Call
-from tritonpy_frontend_http.listening import HttpTlsOptions
 from tritonpy_frontend_http.protocol import InferCycle, InferProtocol
+from tritonpy_frontend_http.tls_options import HttpTlsOptions
 
 from .wire import BODY, INFER, SECONDS, Talk, eventually, read_one, request
 

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from tritonpy import StartupError
-from tritonpy_frontend_http.listening import HttpTlsOptions
+from tritonpy_frontend_http.tls_options import HttpTlsOptions
 
 from .wire import BODY, META, SECONDS, Talk, chunked, eventually, read_one, request
 

@@ -164,7 +164,7 @@ def test_a_client_that_goes_away_with_requests_in_line_leaves_nothing(server, en
     engine.hold = False
     server.loop.call_soon_threadsafe(engine.release)
     wait_until(lambda: not server.frontend._server.server_state.connections, server)
-    assert server.frontend._calls._open == 0
+    assert server.frontend._composition.calls._open == 0
 
 
 def test_what_is_not_http_is_refused(server):

@@ -140,6 +140,8 @@ def test_load_passes_configuration_and_files(server, engine):
     assert engine.loads == [("echo", "{}", {"file:1/model.onnx": content})]
     assert server.call("POST", "/v2/repository/models/echo/load").status == 200
     assert engine.loads[-1] == ("echo", None, None)
+    assert server.call("POST", "/v2/repository/models/echo/load", {"parameters": {"versions": "3,1"}}).status == 200
+    assert engine.loads[-1] == ("echo", None, None, [1, 3])
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,8 @@ def test_load_passes_configuration_and_files(server, engine):
         ({"config": 1}, 500, "attempt to access JSON non-string as string"),
         ({"foo": "1"}, 500, "unexpected error on creating Triton parameter"),
         ([], 500, "attempt to get members for non-object"),
+        ({"versions": 3}, 500, "attempt to access JSON non-string as string"),
+        ({"versions": "newest"}, 400, "parameter 'versions' must be version numbers"),
         ({"file:1/x": "###"}, 400, "the content of 'file:1/x' is not valid base64"),
     ],
 )
@@ -163,6 +167,9 @@ def test_unload(server, engine):
     for body in (None, {}, {"parameters": {"unload_dependents": True}}):
         assert server.call("POST", path, body).status == 200
     assert engine.loads == [("echo", False), ("echo", False), ("echo", True)]
+    assert server.call("POST", path, {"parameters": {"versions": "2"}}).status == 200
+    assert engine.loads[-1] == ("echo", False, [2])
+    assert server.call("POST", path, {"parameters": {"versions": ""}}).status == 400
     reply = server.call("POST", path, {"parameters": {"unload_dependents": "1"}})
     text = "Unable to parse 'unload_dependents': attempt to access JSON non-boolean as boolean"
     assert (reply.status, reply.error) == (500, text)

@@ -12,6 +12,7 @@ from tritonpy import (
     HeaderForwarding,
     InferRequest,
     NotFound,
+    Operation,
     PermissionDenied,
     Principal,
     Restriction,
@@ -21,6 +22,7 @@ from tritonpy import (
     joined_headers,
     keep_headers,
 )
+from tritonpy_frontend_http.operation_paths import verbs_by_path
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -90,7 +92,9 @@ class HttpAccess:
         gatekeeper: Gatekeeper | None,
         kept_headers: frozenset[str] = frozenset(),
         note: Callable[[ApiCategory], None] | None = None,
+        operations: Sequence[Operation] = (),
     ) -> None:
+        self._operations = verbs_by_path(operations)
         self._restrictions = Restrictions(restrictions, note=note)
         self._forwarding = HeaderForwarding(forward_pattern) if forward_pattern else None
         self._kept_headers = kept_headers
@@ -101,7 +105,7 @@ class HttpAccess:
         pairs = _decoded(scope["headers"])
         visit = scope["state"]["visit"] = Visit(pairs, self._forwarding, self._kept_headers)
         try:
-            visit.principal = self._enter(scope["path"], scope["raw_path"], pairs)
+            visit.principal = self._enter(scope, pairs)
         except TritonError as error:
             return error
         return None
@@ -116,13 +120,17 @@ class HttpAccess:
             visit.refusal = error
         return visit
 
-    def _enter(self, path: str, raw_path: bytes, headers: Sequence[tuple[str, str]]) -> Principal | None:
+    def _enter(self, scope: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> Principal | None:
+        path = scope["path"]
         # With an escaped slash, whoever splits the path before it is unescaped sees another model than whoever splits it afterwards.
-        if b"%2f" not in raw_path.lower():
+        if b"%2f" not in scope["raw_path"].lower():
             for pattern, category, verb in ROUTES:
                 match = pattern.fullmatch(path)
                 if match is not None:
                     return self._admit(category, verb, match.groupdict().get("model", ""), headers)
+            for pattern, verbs in self._operations:
+                if pattern.fullmatch(path):
+                    return self._admit(ApiCategory.OPERATIONS, verbs.get(scope["method"], Verb.ADMIN), "", headers)
         raise NotFound("Not Found")
 
     def _admit(

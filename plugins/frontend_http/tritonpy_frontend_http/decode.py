@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -40,12 +41,14 @@ from tritonpy_frontend_http.json_document import (
     prefixed,
 )
 from tritonpy_frontend_http.json_tensors import from_json, invalid_shape
+from tritonpy_frontend_http.known_layouts import LONGEST, KnownLayouts, Layout
 from tritonpy_frontend_http.regions import region_slice
 
 _INT32_MAX = (1 << 31) - 1
 _HEADER_LENGTH = "Inference-Header-Content-Length"
 # Triton reads numbers in text as C does: what follows them is nobody's business.
 _LEADING_NUMBER = re.compile(rb"\s*[+-]?[0-9]{1,10}(?![0-9])")
+_KNOWN = KnownLayouts()
 
 
 def header_length(given: bytes | None, content_length: int) -> int:
@@ -55,13 +58,16 @@ def header_length(given: bytes | None, content_length: int) -> int:
     """
     if given is None:
         return content_length
-    length = int(given) if given.isdigit() and len(given) < 10 else _leading_number(given)
+    length = _number(given)
     if not 0 <= length <= content_length:
         raise InvalidArgument(f"inference header size should be in range (0, {content_length}), got: {_shown(given)}")
     return length
 
 
-def _leading_number(given: bytes) -> int:
+@lru_cache(maxsize=1024)
+def _number(given: bytes) -> int:
+    if given.isdigit() and len(given) < 10:
+        return int(given)
     number = _LEADING_NUMBER.match(given)
     if number is None or abs(int(number[0])) > _INT32_MAX:
         raise InvalidArgument(f"Unable to parse {_HEADER_LENGTH}, got: {_shown(given)}")
@@ -91,13 +97,39 @@ def decode_infer(
     Raises TritonError in Triton's words.
     """
     check_json_size(json_size, limit)
+    if json_size == len(body) or json_size > LONGEST:
+        request, _, binary = _read(body, json_size, model, version, sink, limit)
+        return request, binary
+    raw = body[:json_size]
+    layout, identity = _KNOWN.find(raw)
+    if layout is not None and layout.size == len(body) - json_size:
+        return _laid_out(
+            layout, InferRequest(model, {}, sink, version, identity, layout.outputs), body, json_size
+        ), layout.binary
+    request, header, binary = _read(body, json_size, model, version, sink, limit)
+    _KNOWN.learn(raw, header, request, binary)
+    return request, binary
+
+
+def _laid_out(layout: Layout, request: InferRequest, body: bytes, at: int) -> InferRequest:
+    inputs = request.inputs
+    for name, datatype, shape, extent, dtype, offset in layout.inputs:
+        inputs[name] = Tensor(name, datatype, shape, np.ndarray(extent, dtype, body, at + offset))
+    if layout.classifies:
+        request.classifies = True
+    return request
+
+
+def _read(
+    body: bytes, json_size: int, model: str, version: int, sink: Sink, limit: int
+) -> tuple[InferRequest, InferHeader, bool]:
     header = read_header(body if json_size == len(body) else memoryview(body)[:json_size])
     request = InferRequest(model, {}, sink, version, header.id)
     binary = _apply_parameters(request, header.parameters) if header.parameters else False
     _add_inputs(request, header, body, json_size, limit)
     if header.outputs:
         _add_outputs(request, header.outputs)
-    return request, binary
+    return request, header, binary
 
 
 def _add_inputs(request: InferRequest, header: InferHeader, body: bytes, at: int, limit: int) -> None:

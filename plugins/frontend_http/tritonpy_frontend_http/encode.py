@@ -14,7 +14,7 @@ from tritonpy_frontend_http.compression import SUPPORTED, UnsupportedEncoding
 from tritonpy_frontend_http.errors import STATUS, error_body, retry_headers
 from tritonpy_frontend_http.json_tensors import to_json
 
-Headers = list[tuple[bytes, bytes]]
+Headers = Sequence[tuple[bytes, bytes]]
 
 JSON_TYPE = (b"content-type", b"application/json")
 PLAIN_TYPE = (b"content-type", b"text/plain")
@@ -40,6 +40,27 @@ def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | No
     `outputs` are those that the request named; each says whether it is sent as binary data. Without them `binary` does, for all.
     Raises InvalidArgument for an output that JSON cannot carry.
     """
+    signature: list[tuple[str, str, tuple[int, ...], int]] = []
+    arrays: list[Any] = []
+    for tensor in response.outputs:
+        data = tensor.data
+        if type(data) is not np.ndarray or not (binary if outputs is None else outputs[tensor.name].binary):
+            return _encode_mixed(response, outputs, binary)
+        signature.append((tensor.name, tensor.datatype, tensor.shape, data.nbytes))
+        arrays.append(data)
+    if response.parameters:
+        return _encode_mixed(response, outputs, binary)
+    headers, head, size = _all_binary(response.model_name, response.model_version, tuple(signature))
+    if response.id:
+        head = b'{"id":%b,%b' % (_quote(response.id), head[1:])
+        headers = _headers(len(head), size)
+    total = len(head) + size
+    if total <= JOIN_BELOW:
+        return Reply(200, headers, (b"".join([head, *[array.tobytes() for array in arrays]]),), total)
+    return Reply(200, headers, (head, *[_buffer(array) for array in arrays if array.nbytes]), total)
+
+
+def _encode_mixed(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> Reply:
     described: list[bytes] = []
     buffers: list[bytes | memoryview] = []
     size = 0
@@ -49,19 +70,38 @@ def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | No
             nbytes = array.nbytes
             described.append(_binary_output(tensor.name, tensor.datatype, tensor.shape, nbytes))
             if nbytes:
-                buffers.append(array.tobytes() if nbytes <= JOIN_BELOW else _view(array))
+                buffers.append(_buffer(array))
                 size += nbytes
         else:
             described.append(_json_output(tensor))
     head = _head(response, described)
     total = len(head) + size
-    length = (b"content-length", b"%d" % total)
-    if not buffers:
-        return Reply(200, [JSON_TYPE, length], (head,), total)
-    headers = [_BINARY_TYPE, (b"inference-header-content-length", b"%d" % len(head)), length]
+    headers = _headers(len(head), size)
     if total <= JOIN_BELOW:
         return Reply(200, headers, (b"".join((head, *buffers)),), total)
     return Reply(200, headers, (head, *buffers), total)
+
+
+@lru_cache(maxsize=4096)
+def _all_binary(
+    name: str, version: int, outputs: tuple[tuple[str, str, tuple[int, ...], int], ...]
+) -> tuple[Headers, bytes, int]:
+    """Return the headers and the JSON of an answer without id whose outputs are all binary, and how many bytes these are."""
+    size = sum([nbytes for _, _, _, nbytes in outputs])
+    head = b'{%b"outputs":[%b]}' % (_model(name, version), b",".join([_binary_output(*output) for output in outputs]))
+    return _headers(len(head), size), head, size
+
+
+def _headers(head: int, size: int) -> Headers:
+    """Return the headers of an answer with `head` bytes of JSON and `size` of data behind it."""
+    length = (b"content-length", b"%d" % (head + size))
+    if not size:
+        return (JSON_TYPE, length)
+    return (_BINARY_TYPE, (b"inference-header-content-length", b"%d" % head), length)
+
+
+def _buffer(array: Any) -> bytes | memoryview:
+    return array.tobytes() if array.nbytes <= JOIN_BELOW else _view(array)
 
 
 def _head(response: InferResponse, described: list[bytes]) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tritonpy import Code, ResourceExhausted, TritonError
+from tritonpy import Code, TritonError
 
 STATUS: Mapping[Code, int] = {
     Code.UNKNOWN: 400,
@@ -20,6 +20,7 @@ STATUS: Mapping[Code, int] = {
     Code.UNAUTHENTICATED: 401,
     Code.PERMISSION_DENIED: 403,
     Code.RESOURCE_EXHAUSTED: 429,
+    Code.CONFLICT: 412,
 }
 
 STOPPING = "Server is stopping, it has stopped accepting new requests"
@@ -35,4 +36,4 @@ def error_body(text: str) -> bytes:
 
 def retry_headers(error: TritonError) -> list[tuple[bytes, bytes]]:
     """Return the header that says when to try again, where the error knows."""
-    return [(b"retry-after", error.retry_after.encode())] if isinstance(error, ResourceExhausted) else []
+    return [(b"retry-after", error.retry_after.encode())] if error.retry_after else []

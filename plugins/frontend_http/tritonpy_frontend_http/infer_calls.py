@@ -194,6 +194,9 @@ class InferCalls:
                 reply = self._encoded(call, request)
                 encoding = response_encoding(call.accept_encoding)
             except Exception as error:
+                if response.refused:
+                    self._fail(call, (request.model_name, _written(request.model_version)), error)
+                    return
                 reply = encode_error(error if isinstance(error, TritonError) else self._incident(error))
             if encoding:
                 self._compress(call, reply, encoding)
@@ -227,6 +230,10 @@ class InferCalls:
                 send_traced(request.trace, call.finish, reply)
                 return
         call.finish(reply)
+
+
+def _written(version: int) -> str:
+    return "" if version < 0 else str(version)
 
 
 def _compressed(reply: Reply, encoding: str) -> Reply:

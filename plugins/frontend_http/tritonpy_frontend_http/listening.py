@@ -5,24 +5,42 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Meta
-
-from tritonpy import StartupError, TlsOptions
+from tritonpy import Claim, Claimed, StartupError, claim_port
 
 if TYPE_CHECKING:
     from tritonpy import UnixSocket
+    from tritonpy_frontend_http.tls_options import HttpTlsOptions
 
 BACKLOG = 2048
 
 
-class HttpTlsOptions(TlsOptions, frozen=True):
-    """The section `tls` of `frontends: http:`."""
+def claim_address(host: str, port: int, *, reuse: bool) -> Claimed:
+    """Take a port, 0 for a free one, for several processes that will listen on it. Raises StartupError."""
+    try:
+        return claim_port(host, port, reuse=reuse)
+    except OSError as error:
+        raise _taken(host, port, error) from error
 
-    minimum_version: Annotated[Literal["TLSv1.2", "TLSv1.3"], Meta(description="Oldest version that is spoken")] = (
-        "TLSv1.2"
-    )
+
+def claim_socket(file: UnixSocket) -> Claimed:
+    """Listen for several processes that will accept from one socket. Raises StartupError."""
+    listening, address = listen_on_socket(file)
+
+    def close() -> None:
+        listening.close()
+        file.remove()
+
+    return Claimed(Claim(address, listening=listening), close)
+
+
+def listen_on_claim(claim: Claim, host: str) -> tuple[socket.socket, str]:
+    """Return a socket that listens where other processes do too, and the address. Raises StartupError."""
+    if claim.listening is None:
+        return listen_on_port(host, claim.port, reuse=True)
+    claim.listening.setblocking(False)
+    return claim.listening, claim.address
 
 
 def listen_on_port(host: str, port: int, *, reuse: bool) -> tuple[socket.socket, str]:
@@ -42,12 +60,16 @@ def listen_on_port(host: str, port: int, *, reuse: bool) -> tuple[socket.socket,
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise StartupError(
-            f"cannot listen for HTTP on {host}:{port}: {error.strerror}; choose another port or stop what uses it"
-        ) from error
+        raise _taken(host, port, error) from error
     listening.setblocking(False)
     shown = f"[{host}]" if ":" in host else host
     return listening, f"{shown}:{listening.getsockname()[1]}"
+
+
+def _taken(host: str, port: int, error: OSError) -> StartupError:
+    return StartupError(
+        f"cannot listen for HTTP on {host}:{port}: {error.strerror}; choose another port or stop what uses it"
+    )
 
 
 def listen_on_socket(file: UnixSocket) -> tuple[socket.socket, str]:

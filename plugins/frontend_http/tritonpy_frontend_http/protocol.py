@@ -8,6 +8,7 @@ request costs. A request whose head is known, byte for byte, is not even parsed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -35,6 +36,11 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY_CHUNKS = (
     f"Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or larger HTTP chunks."
 )
+
+
+@lru_cache(maxsize=1024)
+def _head(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return b"".join([STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers]])
 
 
 class _Answered:
@@ -113,14 +119,10 @@ class InferCycle:
         if transport.is_closing() or self.response_complete:
             return
         self.response_complete = True
-        head: list[bytes | memoryview] = [STATUS_LINE[reply.status]]
-        for name, value in reply.headers:
-            head += (name, b": ", value, b"\r\n")
-        head.append(self.ending if keep_alive else _CLOSES)
-        first, *rest = reply.parts
-        head.append(first)
-        transport.write(b"".join(head))
-        for part in rest:
+        parts = reply.parts
+        head = _head(reply.status, tuple(reply.headers))
+        transport.write(b"".join((head, self.ending if keep_alive else _CLOSES, parts[0])))
+        for part in parts[1:]:
             transport.write(part)
         if not keep_alive:
             transport.close()

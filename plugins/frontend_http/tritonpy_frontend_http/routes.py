@@ -29,12 +29,14 @@ from tritonpy import (
     __version__,
     config_to_dict,
     incident,
+    named_versions,
 )
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import STATUS, error_body
 from tritonpy_frontend_http.generate.body import read_body
 from tritonpy_frontend_http.infer_calls import model_version
+from tritonpy_frontend_http.routes_operations import operation_handlers
 from tritonpy_frontend_http.routes_settings import settings_handlers
 from tritonpy_frontend_http.routes_shared_memory import SharedMemoryRoutes
 
@@ -64,6 +66,7 @@ class Routes:
             *self._repository(),
             *settings_handlers(self._engine, self._limit),
             *SharedMemoryRoutes(self._engine, self._limit).handlers(),
+            *operation_handlers(self._engine, self._content),
         ]
 
     def _repository(self) -> list[Any]:
@@ -82,19 +85,20 @@ class Routes:
         async def load_model(
             model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
         ) -> Response[str]:
-            """Load or reload a model; `parameters` may hold its configuration and files in base64."""
+            """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
             _refuse_repository(repository)
-            config, files = _load_parameters(await self._body(request))
-            await asyncio.to_thread(engine.load_model, model, config, files)
+            asked = _load_parameters(await self._body(request))
+            await asyncio.to_thread(engine.load_model, model, *asked)
             return _DONE
 
         @post(_both("unload"), status_code=200)
         async def unload_model(
             model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
         ) -> Response[str]:
-            """Start to unload a model; `parameters` may ask to unload its dependents too."""
+            """Start to unload a model, or some `versions`; `parameters` may ask to unload its dependents too."""
             _refuse_repository(repository)
-            await asyncio.to_thread(engine.unload_model, model, _unload_dependents(await self._body(request)))
+            body = await self._body(request)
+            await asyncio.to_thread(engine.unload_model, model, _unload_dependents(body), _unload_versions(body))
             return _DONE
 
         return [repository_index, load_model, unload_model]
@@ -105,11 +109,15 @@ class Routes:
         return document.parse(body)
 
     async def _body(self, request: Request[Any, Any, Any]) -> Any:
+        content = await self._content(request)
+        return {} if content is None else content
+
+    async def _content(self, request: Request[Any, Any, Any]) -> Any:
         body = await read_body(request.receive, self._limit)
         if body is None:
             raise Cancelled("the client left in the middle of its request")
         check_json_size(body.size, self._limit)
-        return document.parse(body.data) if body.data else {}
+        return document.parse(body.data) if body.data else None
 
 
 def _both(action: str) -> list[str]:
@@ -172,23 +180,26 @@ def _refuse_repository(name: str) -> None:
         raise Unsupported("'repository_name' specification is not supported")
 
 
-def _load_parameters(body: Any) -> tuple[str | None, dict[str, bytes] | None]:
+def _load_parameters(body: Any) -> tuple[str | None, dict[str, bytes] | None, list[int]]:
     if not document.has(body, "parameters"):
-        return None, None
+        return None, None, []
     parameters = body["parameters"]
     if not isinstance(parameters, dict):
         raise Internal("attempt to get members for non-object")
     config: str | None = None
     files: dict[str, bytes] = {}
+    versions: list[int] = []
     for key, value in parameters.items():
         text = document.as_string(value)
         if key == "config":
             config = text
         elif key.startswith("file:"):
             files[key] = _decoded(key, text)
+        elif key == "versions":
+            versions = named_versions(text)
         else:
             raise Internal("unexpected error on creating Triton parameter")
-    return config, files or None
+    return config, files or None, versions
 
 
 def _decoded(key: str, text: str) -> bytes:
@@ -206,6 +217,13 @@ def _unload_dependents(body: Any) -> bool:
         return document.as_bool(parameters["unload_dependents"])
     except Internal as error:
         raise document.prefixed("Unable to parse 'unload_dependents'", error) from None
+
+
+def _unload_versions(body: Any) -> list[int]:
+    parameters = document.find(body, "parameters")
+    if not document.has(parameters, "versions"):
+        return []
+    return named_versions(document.as_string(parameters["versions"]))
 
 
 def _json(status: int, text: str) -> Response[bytes]:

@@ -74,6 +74,9 @@ class GenerateCalls:
         gone = asyncio.create_task(_give_up_with_client(receive, request, answers))
         try:
             first = await answers.next()
+            if first is not None and first.refused and first.error is not None:
+                await _send_error(send, STATUS[first.error.code], first.error.message, retry_headers(first.error))
+                return
             _stamp(request, "HTTP_SEND_START")
             await self._reply(target, headers, first, answers, send)
         finally:

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from tritonpy_frontend_envoy.embedded.loops import ANSWERED, Bridges
+
+
+@pytest.fixture
+def loop():
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def events():
+    return []
+
+
+@pytest.fixture
+def bridges(loop, events):
+    before = asyncio.get_event_loop_policy()
+    yield Bridges(loop, 2, lambda: events.append("complete"), lambda: events.append("stopped"))
+    asyncio.set_event_loop_policy(before)
+
+
+def test_pyvoy_gets_as_many_as_there_are_listeners_and_everybody_else_real_ones(bridges, events):
+    made = [asyncio.new_event_loop() for _ in range(2)]
+    assert events == ["complete"]
+    other = asyncio.new_event_loop()
+    assert type(other) not in map(type, made)
+    other.close()
+    for bridge in made:
+        asyncio.set_event_loop(bridge)  # pyvoy does it in each of its threads
+    asyncio.set_event_loop(None)
+
+
+def test_calls_from_other_threads_run_on_the_loop_in_their_order_and_in_one_turn(bridges, loop, events):
+    bridge = bridges.new_event_loop()
+    thread = threading.Thread(
+        target=lambda: [bridge.call_soon_threadsafe(events.append, number) for number in range(3)]
+    )
+    thread.start()
+    thread.join()
+    assert events == []
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert events == [0, 1, 2]
+
+
+def test_a_call_that_fails_is_logged_and_the_others_run(bridges, loop, events, caplog):
+    bridge = bridges.new_event_loop()
+    bridge.call_soon_threadsafe(int, "none")
+    bridge.call_soon_threadsafe(events.append, 1)
+    loop.call_soon(loop.stop)
+    with caplog.at_level(logging.ERROR):
+        loop.run_forever()
+    assert events == [1]
+    assert "a call from Envoy failed" in caplog.messages
+
+
+def test_calls_after_the_end_of_the_loop_run_at_once(bridges, loop, events):
+    bridge = bridges.new_event_loop()
+    loop.close()
+    bridge.call_soon_threadsafe(events.append, 1)
+    assert events == [1]
+
+
+def test_the_one_that_waits_takes_the_place_of_the_next_future_alone(bridges, loop):
+    bridge, waiter = bridges.new_event_loop(), object()
+    bridges.next_future.waiter = waiter
+    assert bridge.create_future() is waiter
+    assert isinstance(bridge.create_future(), asyncio.Future)
+
+
+def test_what_is_answered_needs_no_task_and_the_rest_gets_one(bridges, loop):
+    bridge = bridges.new_event_loop()
+    assert bridge.create_task(ANSWERED) is ANSWERED
+    assert ANSWERED.add_done_callback(print) is None
+
+    async def work():
+        return 1
+
+    assert loop.run_until_complete(bridge.create_task(work())) == 1
+
+
+def test_pyvoys_thread_is_held_until_the_end(bridges, events):
+    bridge = bridges.new_event_loop()
+    thread = threading.Thread(target=bridge.run_forever)
+    thread.start()
+    bridge.stop()
+    assert events == ["stopped"]
+    assert thread.is_alive()
+    bridges.end()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_the_coroutines_with_which_pyvoy_ends_its_loops_are_dropped(bridges):
+    bridge = bridges.new_event_loop()
+    bridge.run_until_complete(bridge.shutdown_asyncgens())
+    bridge.run_until_complete(bridge.shutdown_default_executor(300))
+    bridge.close()
+
+
+class AtHand:
+    """What pyvoy's `receive` returns for a request that has no body."""
+
+    def __await__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration({"type": "http.request"})
+
+
+class Waiter:
+    def __init__(self):
+        self.results = []
+
+    def set_result(self, result):
+        self.results.append(result)
+
+
+def test_who_waits_gets_what_pyvoy_has_at_hand_and_takes_no_other_future(bridges):
+    bridge, waiter = bridges.new_event_loop(), Waiter()
+    bridges.next_future.receive(AtHand, waiter)
+    assert waiter.results == [{"type": "http.request"}]
+    assert isinstance(bridge.create_future(), asyncio.Future)
+
+
+def test_who_waits_is_what_pyvoy_makes_of_its_future(bridges):
+    bridge, waiter = bridges.new_event_loop(), Waiter()
+    futures = []
+    bridges.next_future.receive(lambda: futures.append(bridge.create_future()), waiter)
+    assert futures == [waiter]
+    assert waiter.results == []

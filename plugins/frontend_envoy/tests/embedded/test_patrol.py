@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tritonpy_frontend_envoy.embedded import patrol as module
+from tritonpy_frontend_envoy.embedded.patrol import Patrol
+
+
+class Watched:
+    def __init__(self):
+        self.looks = 0
+
+    def look(self):
+        self.looks += 1
+
+
+class ToyLoop:
+    """Keeps what is to be called later; `walk` calls it."""
+
+    def __init__(self):
+        self.later = []
+
+    def call_later(self, _seconds, callback):
+        self.later.append(callback)
+
+    def walk(self):
+        due, self.later = self.later, []
+        for callback in due:
+            callback()
+
+
+@pytest.fixture
+def loop():
+    return ToyLoop()
+
+
+@pytest.fixture
+def patrol(loop):
+    return Patrol(loop)
+
+
+def test_what_is_over_before_the_second_round_is_never_looked_at(loop, patrol):
+    quick = Watched()
+    patrol.watch(quick)
+    loop.walk()
+    patrol.forget(quick)
+    loop.walk()
+    assert quick.looks == 0
+
+
+def test_what_lasts_is_looked_at_in_every_round_until_it_is_forgotten(loop, patrol):
+    slow = Watched()
+    patrol.watch(slow)
+    for _ in range(4):
+        loop.walk()
+    assert slow.looks == 3
+    patrol.forget(slow)
+    loop.walk()
+    assert slow.looks == 3
+
+
+def test_nothing_is_done_while_nothing_is_watched(loop, patrol):
+    watched = Watched()
+    patrol.watch(watched)
+    patrol.forget(watched)
+    patrol.forget(watched)
+    loop.walk()
+    assert loop.later == []
+    patrol.watch(watched)
+    assert len(loop.later) == 1
+    patrol.watch(Watched())
+    assert len(loop.later) == 1
+
+
+def test_many_are_looked_at_in_turn(loop, patrol, monkeypatch):
+    monkeypatch.setattr(module, "MOST_LOOKS", 2)
+    several = [Watched() for _ in range(5)]
+    for watched in several:
+        patrol.watch(watched)
+    loop.walk()
+    for _ in range(5):
+        loop.walk()
+    assert [watched.looks for watched in several] == [2] * 5
+
+
+def test_one_that_forgets_itself_while_it_is_looked_at_does_no_harm(loop, patrol):
+    class Ending(Watched):
+        def look(self):
+            super().look()
+            patrol.forget(self)
+
+    several = [Ending(), Ending()]
+    for watched in several:
+        patrol.watch(watched)
+    loop.walk()
+    loop.walk()
+    assert [watched.looks for watched in several] == [1, 1]
+    assert loop.later == []
+
+
+def test_it_walks_on_a_real_loop(monkeypatch):
+    monkeypatch.setattr(module, "PERIOD_S", 0.001)
+
+    async def watch():
+        seen = asyncio.Event()
+
+        class Noticed:
+            def look(self):
+                seen.set()
+
+        Patrol(asyncio.get_running_loop()).watch(Noticed())
+        await asyncio.wait_for(seen.wait(), 30)
+
+    asyncio.run(watch())

@@ -1,0 +1,3 @@
+"""What runs inside Envoy."""
+
+from __future__ import annotations

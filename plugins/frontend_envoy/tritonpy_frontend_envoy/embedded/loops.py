@@ -1,0 +1,162 @@
+"""One event loop for all of pyvoy's: the server has one, and pyvoy wants one per listener."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+LOG = logging.getLogger("tritonpy.envoy")
+
+
+class Answered:
+    """What an application returns that needs no task, and the task that pyvoy believes in then."""
+
+    def add_done_callback(self, _callback: Callable[[Any], None]) -> None:
+        """Forget it: nothing is left that could fail."""
+
+
+ANSWERED = Answered()
+
+
+class NextFuture:
+    """What the next future that pyvoy makes on the event loop is to be instead: `waiter` hears of the result at once, without a callback of the loop.
+
+    It has `set_result` and `cancelled`. Between setting it and pyvoy's taking it nothing else may run.
+    """
+
+    __slots__ = ("waiter",)
+
+    def __init__(self) -> None:
+        self.waiter: Any = None
+
+    def receive(self, receive: Callable[[], Any], waiter: Any) -> None:
+        """Call pyvoy's `receive` for a waiter, which may get the message before this returns: of a request without a body pyvoy has it at hand."""
+        self.waiter = waiter
+        message = receive()
+        if self.waiter is not None:
+            self.waiter = None
+            waiter.set_result(_at_hand(message))
+
+
+def _at_hand(awaitable: Any) -> Any:
+    try:
+        next(awaitable.__await__())
+    except StopIteration as stop:
+        return stop.value
+    raise RuntimeError("pyvoy's answer was expected to be there")
+
+
+class Bridge(asyncio.AbstractEventLoop):
+    """What pyvoy takes for the event loop of one listener; its calls run on `loop`, in one turn where they come together."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, next_future: NextFuture, when_stopped: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._next_future = next_future
+        self._waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._woken = False
+        self._when_stopped = when_stopped
+        self._over = threading.Event()
+
+    def run_forever(self) -> None:
+        """Hold pyvoy's thread, which has nothing to do, until `end`."""
+        self._over.wait()
+
+    def stop(self) -> None:
+        """Say that Envoy has ended with this listener."""
+        self._when_stopped()
+
+    def end(self) -> None:
+        """Let pyvoy's thread go, and with it Envoy."""
+        self._over.set()
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, **_kwargs: Any) -> None:  # type: ignore[override]  # pyvoy needs no handle
+        """Call on the loop."""
+        self._waiting.append((callback, args))
+        if not self._woken:
+            self._woken = True
+            try:
+                self._loop.call_soon_threadsafe(self._run)
+            except RuntimeError:  # it is closed: what still comes is the end of what nobody waits for
+                self._run()
+
+    def create_future(self) -> Any:
+        """Return a future of the loop, or the one that waits."""
+        waiter = self._next_future.waiter
+        if waiter is None:
+            return self._loop.create_future()
+        self._next_future.waiter = None
+        return waiter
+
+    def create_task(self, coro: Any, **_kwargs: Any) -> Any:
+        """Run what an application returned."""
+        return coro if coro is ANSWERED else self._loop.create_task(coro)
+
+    def run_until_complete(self, future: Any) -> Any:
+        """Drop a coroutine: those with which pyvoy ends its loops are none of this one's."""
+        if isinstance(future, Coroutine):
+            future.close()
+
+    async def shutdown_asyncgens(self) -> None:
+        """Do nothing: the loop does it when it ends."""
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's signature
+        """Do nothing: the loop does it when it ends."""
+
+    def close(self) -> None:
+        """Do nothing: the loop lives on."""
+
+    def _run(self) -> None:
+        # Cleared first: what is added from now on wakes the loop again.
+        self._woken = False
+        waiting = self._waiting
+        while waiting:
+            callback, args = waiting.popleft()
+            try:
+                callback(*args)
+            except Exception:
+                LOG.exception("a call from Envoy failed")
+
+
+class Bridges(asyncio.DefaultEventLoopPolicy):
+    """Gives pyvoy its event loops, `count` of them, and everybody theirs afterwards.
+
+    `complete` is called when pyvoy has the last one, `stopped` on the loop when Envoy has ended with the first.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        count: int,
+        complete: Callable[[], None],
+        stopped: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self.next_future = NextFuture()
+        self._loop = loop
+        self._count = count
+        self._complete = complete
+        self._stopped = stopped
+        self._made: list[Bridge] = []
+        self._before = asyncio.get_event_loop_policy()
+        asyncio.set_event_loop_policy(self)
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the next."""
+        kind: Any = Bridge  # which has what pyvoy uses of an event loop, and no more
+        bridge: Bridge = kind(self._loop, self.next_future, self._stopped)
+        self._made.append(bridge)
+        if len(self._made) == self._count:
+            asyncio.set_event_loop_policy(self._before)
+            self._complete()
+        return bridge
+
+    def end(self) -> None:
+        """Let Envoy go."""
+        for bridge in self._made:
+            bridge.end()

@@ -1,0 +1,53 @@
+"""Looks after requests that take their time: once a body is complete, pyvoy tells of a client's leaving only those who ask."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+PERIOD_S = 0.1
+# A look costs two changes of threads: this many a round keep what waits for long from costing more than what runs.
+MOST_LOOKS = 200
+
+
+class Watched(Protocol):
+    """A request that wants to be looked at."""
+
+    def look(self) -> None:
+        """Ask whether the client is still there."""
+
+
+class Patrol:
+    """Calls `look` of whatever is watched for longer than a round, now and then, on the event loop; costs nothing while nothing is."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._young: set[Watched] = set()
+        self._old: dict[Watched, None] = {}
+        self._walking = False
+
+    def watch(self, watched: Watched) -> None:
+        """Look at it from now on."""
+        self._young.add(watched)
+        if not self._walking:
+            self._walking = True
+            self._loop.call_later(PERIOD_S, self._walk)
+
+    def forget(self, watched: Watched) -> None:
+        """Look at it no more."""
+        if watched in self._young:
+            self._young.remove(watched)
+        else:
+            self._old.pop(watched, None)
+
+    def _walk(self) -> None:
+        old, young = self._old, self._young
+        for watched in [each for each, _ in zip(old, range(MOST_LOOKS), strict=False)]:
+            del old[watched]
+            old[watched] = None  # behind those whose turn comes sooner
+            watched.look()
+        old.update(dict.fromkeys(young))
+        young.clear()
+        self._walking = bool(old)
+        if old:
+            self._loop.call_later(PERIOD_S, self._walk)

@@ -1,0 +1,79 @@
+"""Who answers the requests of a listener."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tritonpy_frontend_envoy.embedded.loops import ANSWERED
+
+Application = Callable[[Any, Any, Any], Any]
+"""An ASGI application that may, instead of a coroutine, return ANSWERED: it needs no task."""
+
+
+class Applications:
+    """The applications of the protocols. Envoy listens before the frontends have made theirs: until then requests wait."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Application] = {}
+        self._news = asyncio.Condition()
+
+    def get(self, protocol: str) -> Application | None:
+        """Return the application of a protocol, None before there is one."""
+        return self._made.get(protocol)
+
+    async def set(self, protocol: str, application: Application) -> None:
+        """Let requests of a protocol begin."""
+        async with self._news:
+            self._made[protocol] = application
+            self._news.notify_all()
+
+    async def wait_for(self, protocol: str) -> Application:
+        """Return the application of a protocol when it is there."""
+        async with self._news:
+            await self._news.wait_for(lambda: protocol in self._made)
+        return self._made[protocol]
+
+
+class Switch:
+    """The application that pyvoy calls for a listener where one protocol is spoken."""
+
+    _asgi_single_callable = True  # pyvoy must not take it for an application of ASGI 2
+
+    def __init__(self, applications: Applications, protocol: str) -> None:
+        self._applications = applications
+        self._protocol = protocol
+        self._application: Application | None = None
+
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        """Hand a request to the application."""
+        application = self._application
+        if application is not None:
+            return application(scope, receive, send)
+        self._application = self._applications.get(self._protocol)
+        return self._later(scope, receive, send)
+
+    async def _later(self, scope: Any, receive: Any, send: Any) -> None:
+        application = await self._applications.wait_for(self._protocol)
+        answering = application(scope, receive, send)
+        if answering is not ANSWERED:
+            await answering
+
+
+class BothSwitch:
+    """The application that pyvoy calls for a listener where both protocols are spoken: the content type says which."""
+
+    _asgi_single_callable = True
+
+    def __init__(self, http: Switch, grpc: Switch) -> None:
+        self._http = http
+        self._grpc = grpc
+
+    def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> Any:
+        """Hand a request to the application of its protocol."""
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                chosen = self._grpc if value.startswith(b"application/grpc") else self._http
+                return chosen(scope, receive, send)
+        return self._http(scope, receive, send)

@@ -1,0 +1,3 @@
+"""The HTTP frontend behind Envoy."""
+
+from __future__ import annotations

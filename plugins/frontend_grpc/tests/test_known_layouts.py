@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy import CallbackSink, encode_strings
+from tritonpy_frontend_grpc.decode import decode_request
+from tritonpy_frontend_grpc.known_layouts import LONGEST, MOST, KnownLayouts, outline_of
+from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
+
+SINK = CallbackSink(lambda *_: None)
+COMPARED = (
+    "model_name", "model_version", "id", "outputs", "parameters", "priority", "timeout_us", "sequence", "classifies", "uses_regions",
+    "sink",
+)  # fmt: skip
+
+
+def message(data=b"\1\0\0\0\2\0\0\0", shape=(2,), datatype="INT32", **fields):
+    request = ModelInferRequest(model_name="m", raw_input_contents=[data], **fields)
+    request.inputs.add(name="X", datatype=datatype, shape=shape)
+    return request
+
+
+def decoded(raw):
+    return decode_request(ModelInferRequest.FromString(raw), SINK)
+
+
+def taught(*messages):
+    """Return layouts that have seen those messages twice."""
+    known = KnownLayouts()
+    for one in messages:
+        for _ in range(2):
+            raw = one.SerializeToString()
+            known.learn(raw, decoded(raw))
+    return known
+
+
+def assert_equal(request, expected):
+    assert [getattr(request, name) for name in COMPARED] == [getattr(expected, name) for name in COMPARED]
+    assert list(request.inputs) == list(expected.inputs)
+    for tensor, other in zip(request.inputs.values(), expected.inputs.values(), strict=True):
+        assert (tensor.name, tensor.datatype, tensor.shape) == (other.name, other.datatype, other.shape)
+        assert tensor.data.dtype == other.data.dtype
+        np.testing.assert_array_equal(tensor.data, other.data)
+
+
+def test_a_request_is_known_from_the_third_time_on():
+    known, raw = KnownLayouts(), message().SerializeToString()
+    for _ in range(2):
+        assert known.read(raw, SINK) is None
+        known.learn(raw, decoded(raw))
+    assert_equal(known.read(raw, SINK), decoded(raw))
+
+
+def test_the_data_and_the_id_may_differ():
+    known = taught(message(id="first"))
+    raw = message(np.array([-5, 7], np.int32).tobytes(), id="second \N{SNOWMAN}").SerializeToString()
+    request = known.read(raw, SINK)
+    assert_equal(request, decoded(raw))
+    assert request.inputs["X"].data.tolist() == [-5, 7]
+    assert request.received_ns > 0
+
+
+def test_tensors_are_views_on_the_message():
+    known = taught(message())
+    raw = message().SerializeToString()
+    array = known.read(raw, SINK).inputs["X"].data
+    assert not array.flags.owndata
+    assert not array.flags.writeable
+    assert np.shares_memory(array, np.frombuffer(raw, np.uint8))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        message(bytes(12)),
+        message(bytes(4)),
+        message(shape=(1, 2)),
+        message(datatype="UINT32"),
+        message(model_version="1"),
+        ModelInferRequest(model_name="m"),
+        ModelInferRequest(model_name="m", raw_input_contents=[bytes(8)]),
+    ],
+)
+def test_what_says_something_else_or_has_other_data_is_not_known(other):
+    assert taught(message()).read(other.SerializeToString(), SINK) is None
+
+
+def test_two_pieces_of_data_for_one_tensor_are_not_known():
+    raw = message().SerializeToString()
+    assert taught(message()).read(raw + ModelInferRequest(raw_input_contents=[b"x"]).SerializeToString(), SINK) is None
+
+
+def test_what_follows_the_data_is_not_overlooked():
+    raw = message().SerializeToString() + ModelInferRequest(model_name="other").SerializeToString()
+    assert outline_of(raw) is None
+    assert taught(message()).read(raw, SINK) is None
+
+
+@pytest.mark.parametrize("size", [1, 5, 9, 20])
+def test_a_message_that_ends_too_early_has_no_outline(size):
+    raw = message().SerializeToString()
+    assert outline_of(raw[:-size]) is None
+
+
+def test_an_id_that_is_not_utf8_is_left_to_the_parser():
+    raw = message(id="ab").SerializeToString().replace(b"\x1a\x02ab", b"\x1a\x02\xff\xfe")
+    assert taught(message(id="ab")).read(raw, SINK) is None
+
+
+def test_two_ids_are_left_to_the_parser():
+    assert outline_of(ModelInferRequest(id="a").SerializeToString() + message(id="b").SerializeToString()) is None
+
+
+def test_a_requests_settings_are_its_layouts():
+    asked = message()
+    asked.outputs.add(name="Y").parameters["classification"].int64_param = 3
+    asked.parameters["priority"].int64_param = 2
+    asked.parameters["timeout"].int64_param = 5
+    raw = asked.SerializeToString()
+    request = taught(asked).read(raw, SINK)
+    assert_equal(request, decoded(raw))
+    assert (request.classifies, request.priority, request.timeout_us) == (True, 2, 5)
+
+
+def in_a_region():
+    asked = ModelInferRequest(model_name="m", raw_input_contents=[b"1234"])
+    asked.inputs.add(name="X", datatype="UINT8", shape=[4])
+    region = asked.outputs.add(name="Y")
+    region.parameters["shared_memory_region"].string_param = "r"
+    region.parameters["shared_memory_byte_size"].int64_param = 4
+    return asked
+
+
+def with_parameter(**choice):
+    asked = message()
+    (name, value), *_ = choice.items()
+    asked.parameters[name].string_param = value
+    return asked
+
+
+@pytest.mark.parametrize(
+    "asked", [in_a_region(), with_parameter(colour="red"), with_parameter(sequence_id="s"), message(datatype="INT3"), message(bytes(3))]
+)  # fmt: skip
+def test_what_is_not_plain_is_not_remembered(asked):
+    assert taught(asked).read(asked.SerializeToString(), SINK) is None
+
+
+def test_strings_may_have_any_size():
+    def words(*given):
+        return message(encode_strings([word.encode() for word in given]).tobytes(), (2,), "BYTES")
+
+    raw = words("much longer", "than before").SerializeToString()
+    assert_equal(taught(words("a", "b")).read(raw, SINK), decoded(raw))
+
+
+def test_a_long_head_is_not_remembered():
+    asked = message(shape=[1] * LONGEST + [2])
+    assert outline_of(asked.SerializeToString()) is None
+
+
+def test_clients_that_never_repeat_themselves_do_not_fill_the_memory():
+    known = taught(*[message(model_version=str(number)) for number in range(MOST + 1)])
+    assert len(known._layouts) == 1
+
+
+arrays = st.tuples(
+    st.sampled_from([np.int8, np.uint16, np.int32, np.float64, np.bool_]), st.lists(st.integers(0, 3), max_size=3)
+)
+
+
+@given(st.lists(arrays, min_size=1, max_size=3), st.text(max_size=5), st.booleans(), st.data())
+def test_a_known_request_is_what_decoding_would_make_of_it(given_inputs, request_id, names_outputs, data):
+    names = {np.int8: "INT8", np.uint16: "UINT16", np.int32: "INT32", np.float64: "FP64", np.bool_: "BOOL"}
+    asked = ModelInferRequest(model_name="m", id=request_id)
+    for number, (dtype, shape) in enumerate(given_inputs):
+        asked.inputs.add(name=f"X{number}", datatype=names[dtype], shape=shape)
+        size = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+        asked.raw_input_contents.append(data.draw(st.binary(min_size=size, max_size=size)))
+    if names_outputs:
+        asked.outputs.add(name="Y")
+    raw = asked.SerializeToString()
+    assert_equal(taught(asked).read(raw, SINK), decoded(raw))
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_upset_the_outline(raw):
+    outline = outline_of(raw)
+    assert outline is None or all(start <= end <= len(raw) for start, end in outline.spans)

@@ -1,0 +1,84 @@
+"""Calls on grpc.aio: what its context says, in the service's words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from tritonpy import TritonError, now_ns
+from tritonpy_frontend_grpc.call import InferCall, Metadata, StreamingCall
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class AioCall(StreamingCall):
+    """A call that has a task."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def metadata(self) -> Metadata:
+        return metadata_of(self._context)
+
+    def deadline_ns(self) -> int:
+        return deadline_of(self._context)
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        call_when_done(self._context, callback)
+
+    async def read(self) -> bytes | None:
+        raw: Any = await self._context.read()
+        return None if raw is grpc.aio.EOF else raw  # type: ignore[attr-defined]
+
+    async def write(self, message: bytes) -> None:
+        try:
+            await self._context.write(message)
+        except grpc.aio.InternalError:  # the client left in the middle of it: the call ends as at any other time
+            raise asyncio.CancelledError from None
+
+
+class AioInferCall(InferCall):
+    """A call of ModelInfer: `outcome` is what its task waits for."""
+
+    __slots__ = ("_context", "outcome")
+
+    def __init__(self, context: Context, outcome: asyncio.Future[bytes | TritonError]) -> None:
+        self.over = False
+        self.request = None
+        self.outcome = outcome
+        self._context = context
+
+    def metadata(self) -> Metadata:
+        return metadata_of(self._context)
+
+    def deadline_ns(self) -> int:
+        return deadline_of(self._context)
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        call_when_done(self._context, callback)
+
+    def finish(self, answer: bytes | TritonError) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(answer)
+
+
+def metadata_of(context: Context) -> Metadata:
+    """Return what the client sent ahead of its messages."""
+    return context.invocation_metadata() or ()
+
+
+def deadline_of(context: Context) -> int:
+    """Return the deadline that the client gave its call, in ns on the server's clock; 0 for none."""
+    left_s = context.time_remaining()
+    return 0 if left_s is None else now_ns() + max(int(left_s * 1e9), 0)
+
+
+def call_when_done(context: Context, callback: Callable[[], None]) -> None:
+    """Call `callback` when the call is over."""
+    called: Any = lambda _: callback()  # noqa: E731  its type is a class, not a protocol
+    context.add_done_callback(called)

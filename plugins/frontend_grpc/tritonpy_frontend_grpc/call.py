@@ -1,0 +1,59 @@
+"""One gRPC call, as the service sees it, whatever carries it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tritonpy import InferRequest, TritonError
+
+Metadata = Iterable[tuple[str, Any]]
+"""Keys in lower case with texts, or with bytes where the key ends with `-bin`; what belongs to gRPC itself is not in it."""
+
+
+class Call(ABC):
+    """A call that a client makes. All methods are called on the event loop."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def metadata(self) -> Metadata:
+        """Return what the client sent ahead of its messages."""
+
+    @abstractmethod
+    def deadline_ns(self) -> int:
+        """Return when the client stops waiting, in ns on the server's clock; 0 for never."""
+
+    @abstractmethod
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when the call is over: its answer was sent, or nobody waits for it any more."""
+
+
+class InferCall(Call):
+    """A call of ModelInfer, which is answered without a task of its own; that it is over, and its request, are the service's to say."""
+
+    __slots__ = ("over", "request")
+
+    def __init__(self) -> None:
+        self.over = False
+        self.request: InferRequest | None = None
+
+    @abstractmethod
+    def finish(self, answer: bytes | TritonError) -> None:
+        """Send the answer, or the error that ends the call. Called once at most, and not after the call was cancelled; must not raise."""
+
+
+class StreamingCall(Call):
+    """A call of many messages. Its task is cancelled when the client leaves or its deadline passes; the error that ends it is raised."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def read(self) -> bytes | None:
+        """Return the next message as it came, compressed or not; None when the client sends no more."""
+
+    @abstractmethod
+    async def write(self, message: bytes) -> None:
+        """Send a message; return when there is room for the next one. Raises CancelledError where the client left."""

@@ -1,0 +1,146 @@
+"""JSON parts that were read before."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy import CallbackSink, InferRequest, InvalidArgument
+from tritonpy_frontend_http import decode, known_layouts
+from tritonpy_frontend_http.known_layouts import KnownLayouts
+
+SINK = CallbackSink(lambda request, response: None)
+INPUT = {"name": "X", "datatype": "INT32", "shape": [1, 2], "parameters": {"binary_data_size": 8}}
+TAIL = np.arange(2, dtype=np.int32).tobytes()
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> KnownLayouts:
+    known = KnownLayouts()
+    monkeypatch.setattr(decode, "_KNOWN", known)
+    return known
+
+
+def raw_of(**members: Any) -> bytes:
+    return json.dumps({**members, "inputs": [INPUT]}, separators=(",", ":")).encode()
+
+
+def read(raw: bytes, tail: bytes = TAIL) -> tuple[InferRequest, bool]:
+    return decode.decode_infer(raw + tail, len(raw), "m", -1, SINK, 1 << 26)
+
+
+def learn(raw: bytes) -> None:
+    for _ in range(2):
+        read(raw)
+
+
+def test_a_layout_is_known_when_it_came_twice(known: KnownLayouts) -> None:
+    raw = raw_of()
+    read(raw)
+    assert known.find(raw)[0] is None
+    read(raw)
+    assert known.find(raw)[0] is not None
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1, max_size=5), st.sampled_from(["INT32", "FP16", "BOOL", "BYTES"])), max_size=4
+    ),
+    st.text(max_size=5),
+    st.sampled_from([None, True, False]),
+    st.lists(st.tuples(st.booleans(), st.sampled_from([0, 2])), max_size=2),
+)
+def test_a_known_layout_reads_like_an_unknown_one(
+    names: list[tuple[str, str]], identity: str, binary: bool | None, outputs: list[tuple[bool, int]]
+) -> None:
+    header: dict[str, Any] = {"id": identity} if identity else {}
+    size = {"INT32": 12, "FP16": 6, "BOOL": 3, "BYTES": 12}
+    header["inputs"] = [
+        {"name": name, "datatype": kind, "shape": [3], "parameters": {"binary_data_size": size[kind]}}
+        for name, kind in dict(names).items()
+    ]
+    if binary is not None:
+        header["parameters"] = {"binary_data_output": binary}
+    if outputs:
+        header["outputs"] = [
+            {"name": str(number), "parameters": {"binary_data": each, "classification": classes}}
+            for number, (each, classes) in enumerate(outputs)
+        ]
+    raw = json.dumps(header, separators=(",", ":")).encode()
+    tail = bytes(sum(size[kind] for kind in dict(names).values()))
+    first, *again = [read(raw, tail) for _ in range(4)]
+    for request, as_binary in again:
+        assert as_binary == first[1]
+        assert (request.id, request.outputs, request.classifies) == (first[0].id, first[0].outputs, first[0].classifies)
+        for tensor, expected in zip(request.inputs.values(), first[0].inputs.values(), strict=True):
+            assert (tensor.name, tensor.datatype, tensor.shape) == (expected.name, expected.datatype, expected.shape)
+            assert tensor.data.dtype == expected.data.dtype
+            assert tensor.data.tobytes() == expected.data.tobytes()
+
+
+def test_requests_that_differ_in_their_id_alone_have_one_layout(known: KnownLayouts) -> None:
+    learn(raw_of(id="first"))
+    raw = raw_of(id="another")
+    layout, identity = known.find(raw)
+    assert (layout is not None, identity) == (True, "another")
+    assert read(raw)[0].id == "another"
+
+
+@pytest.mark.parametrize("identity", ['a"b', "a\\b", "ä", "tab\t", "\u2028"])
+def test_an_id_that_must_be_decoded_is_read_as_ever(identity: str) -> None:
+    learn(raw_of(id="plain"))
+    for _ in range(3):
+        assert read(raw_of(id=identity))[0].id == identity
+
+
+def test_the_last_of_two_ids_counts_whatever_is_known() -> None:
+    learn(raw_of(id="plain"))
+    raw = b'{"id":"first","id":"last",' + raw_of()[1:]
+    for _ in range(3):
+        assert read(raw)[0].id == "last"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"inputs": [{"name": "X", "datatype": "INT32", "shape": [2], "data": [1, 2]}]},
+        {"inputs": [INPUT], "parameters": {"priority": 2}},
+        {"inputs": [{**INPUT, "parameters": {"shared_memory_region": "r", "shared_memory_byte_size": 8}}]},
+        {"inputs": [INPUT], "outputs": [{"name": "Y", "parameters": {"shared_memory_region": "r"}}]},
+    ],
+)
+def test_what_is_not_plain_is_read_anew_each_time(known: KnownLayouts, header: dict[str, Any]) -> None:
+    raw = json.dumps(header).encode()
+    tail = TAIL if "binary_data_size" in raw.decode() else b""
+    for _ in range(3):
+        read(raw, tail)
+    assert known.find(raw)[0] is None
+
+
+@pytest.mark.parametrize("tail", [TAIL[:-1], TAIL + b"\0", b"\0"])
+def test_a_body_of_another_size_is_refused_as_ever(tail: bytes) -> None:
+    learn(raw_of())
+    with pytest.raises(InvalidArgument):
+        read(raw_of(), tail)
+
+
+def test_clients_that_never_repeat_themselves_do_not_fill_the_memory(
+    known: KnownLayouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_layouts, "MOST", 3)
+    monkeypatch.setattr(known_layouts, "MOST_SEEN", 5)
+    for number in range(20):
+        learn(raw_of(parameters={"binary_data_output": bool(number % 2)}, more=number))
+        assert len(known._layouts) <= 3
+        assert len(known._seen) <= 5
+
+
+def test_long_descriptions_are_not_remembered(known: KnownLayouts) -> None:
+    raw = raw_of() + b" " * known_layouts.LONGEST
+    learn(raw)
+    assert known.find(raw)[0] is None

@@ -1,0 +1,57 @@
+"""The options of the HTTP frontend."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from tritonpy import ByteSize, Options, Restriction, check_restrictions
+from tritonpy_frontend_http.tls_options import HttpTlsOptions
+
+
+class HttpOptions(Options, frozen=True):
+    """The options under `frontends: http:` of server.yaml."""
+
+    port: Annotated[int, Meta(ge=0, le=65535, description="TCP port; 0 picks a free one")] = 8000
+    host: Annotated[str | None, Meta(description="Address to listen on instead of the server's, or unix:/path")] = None
+    reuse_port: Annotated[bool, Meta(description="Let several servers listen on the port (SO_REUSEPORT)")] = False
+    socket_mode: Annotated[
+        str, Meta(pattern="^0?[0-7]{3}$", description="Who may connect to unix:/path, as for chmod")
+    ] = "0660"
+    tls: Annotated[HttpTlsOptions, Meta(description="Certificate and key that encrypt the port")] = HttpTlsOptions()
+    max_input_size: Annotated[
+        ByteSize, Meta(gt=0, description="Largest JSON, JSON tensor, raw binary body and decompressed body, in bytes")
+    ] = 64 * 1024 * 1024
+    max_waiting_answers: Annotated[
+        int, Meta(ge=1, description="Answers of one generate call that may wait for a slow client")
+    ] = 64
+    max_waiting_bytes: Annotated[
+        ByteSize, Meta(gt=0, description="Bytes of such answers that may wait, the last of them not counted")
+    ] = 256 * 1024
+    keep_alive_s: Annotated[int, Meta(ge=0, description="Seconds after which an idle connection is closed")] = 75
+    head_timeout_s: Annotated[
+        float, Meta(gt=0, description="Seconds within which the head of a request must arrive")
+    ] = 60
+    body_timeout_s: Annotated[
+        float, Meta(gt=0, description="Seconds that a body may stand still, or a client that reads its answer")
+    ] = 300
+    max_head_size: Annotated[ByteSize, Meta(gt=0, description="Largest request line and headers, in bytes")] = 64 * 1024
+    max_headers: Annotated[int, Meta(gt=0, description="Most headers of a request")] = 1000
+    max_connections: Annotated[
+        int, Meta(ge=0, description="Most connections at a time, 0 for any number; one more is answered 503")
+    ] = 0
+    restricted_apis: Annotated[
+        tuple[Restriction, ...], Meta(description="Groups of calls that need a header with a secret value")
+    ] = ()
+    header_forward_pattern: Annotated[
+        str, Meta(description="Headers whose name it matches, in any case, become parameters of inference requests")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what no single option shows."""
+        check_restrictions(self.restricted_apis, "api")
+        if self.header_forward_pattern:
+            from tritonpy import compile_pattern
+
+            compile_pattern(self.header_forward_pattern)

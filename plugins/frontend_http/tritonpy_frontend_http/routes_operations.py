@@ -1,0 +1,55 @@
+"""The routes of the management operations that the server offers, as Litestar handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from litestar import HttpMethod, Request, Response
+from litestar.handlers import HTTPRouteHandler
+
+from tritonpy import Engine, InvalidArgument, Operation, OperationCall
+
+_REVISION = re.compile(r'"?([0-9]{1,18})"?')
+
+Body = Callable[[Request[Any, Any, Any]], Awaitable[Any]]
+"""Reads the body of a request as plain JSON; None where there is none."""
+
+
+def operation_handlers(engine: Engine, body: Body) -> list[Any]:
+    """Return the route handlers of what `engine` offers."""
+    return [_handler(engine, operation, body) for operation in engine.operations()]
+
+
+def _handler(engine: Engine, operation: Operation, body: Body) -> HTTPRouteHandler:
+    async def answer(request: Request[Any, Any, Any]) -> Response[Any]:
+        content = await body(request)
+        call = OperationCall(dict(request.path_params), content, _revision(request.headers.get("if-match", "")))
+        answered = await asyncio.to_thread(engine.operate, operation.name, call)
+        return Response(answered, status_code=200, headers=_tag(answered), media_type="application/json")
+
+    route = HTTPRouteHandler(
+        "/v2/" + re.sub(r"\{([a-z_]+)\}", r"{\1:str}", operation.path),
+        http_method=HttpMethod(operation.method),
+        status_code=200,
+        name=operation.name,
+        summary=operation.summary,
+        tags=["operations"],
+    )
+    return route(answer)
+
+
+def _revision(text: str) -> int | None:
+    if not text:
+        return None
+    found = _REVISION.fullmatch(text)
+    if found is None:
+        raise InvalidArgument(f"If-Match must be the ETag of an answer, a number, not '{text}'")
+    return int(found[1])
+
+
+def _tag(answered: Any) -> dict[str, str]:
+    revision = answered.get("revision") if isinstance(answered, dict) else None
+    return {} if revision is None else {"etag": f'"{revision}"'}

@@ -1,0 +1,17 @@
+"""What encrypts the HTTP port."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from tritonpy import TlsOptions
+
+
+class HttpTlsOptions(TlsOptions, frozen=True):
+    """The section `tls` of `frontends: http:`."""
+
+    minimum_version: Annotated[Literal["TLSv1.2", "TLSv1.3"], Meta(description="Oldest version that is spoken")] = (
+        "TLSv1.2"
+    )
