@@ -24,6 +24,7 @@ import tritonclient.http
 from onnx import TensorProto, helper
 
 from tests.process_tree import end_tree
+from tests.served_transport import transport_flags
 from tritonpy.testing import ModelRepository
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,7 +191,7 @@ def serve(toys: Path) -> Serve:
             output = Path(folder) / "log"
             with output.open("wb") as file:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "tritonpy", "serve", *free, *flags],
+                    [sys.executable, "-m", "tritonpy", "serve", *transport_flags(), *free, *flags],
                     stdout=file, stderr=file, start_new_session=True, env=environment, cwd=folder,
                 )  # fmt: skip
             served = Served(process, output)

@@ -1,7 +1,8 @@
 """Installs what the tests need and runs them: `python3 tests/run.py`. Needs Python 3.11 and its venv module, nothing else.
 
 Each tier that needs more than the default one has an environment of its own under .test-venv/, on top of that; a second run reuses it. Arguments after `--` go to pytest:
-`python3 tests/run.py default -- -k batching`.
+`python3 tests/run.py default -- -k batching`. Where there are several tiers and cores, two run at a time (`--at-once 1` for one after the other); what a tier
+prints then comes when it has ended.
 """
 
 from __future__ import annotations
@@ -12,25 +13,29 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".test-venv"
+DEFAULT_ENVIRONMENT = ENVIRONMENTS / "default"
 
 
 @dataclass(frozen=True)
 class Tier:
     """What pytest runs and with which options; what its environment has beside that of the default tier.
 
-    `packages` are installed in editable form, `requirements` name files.
+    `packages` are installed in editable form, `requirements` name files, `variables` are of the environment that pytest runs in.
     """
 
     paths: tuple[str, ...]
     options: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 DEFAULT_PACKAGES = (
@@ -53,6 +58,8 @@ DEFAULT_PACKAGES = (
     "plugins/trace_otel",
     "plugins/agent_checksum",
     "plugins/agent_sealed",
+    "plugins/traffic",
+    "plugins/bench",
 )
 
 
@@ -61,17 +68,13 @@ def _framework(name: str, package: str, *more: str) -> Tier:
     return Tier((f"{package}/tests", *more), packages=(package,), requirements=(f"tests/requirements-{name}.txt",))
 
 
+# In the order in which they are begun: the long ones first, so that two lanes end together.
 TIERS = {
     "default": Tier(
         ("protos/tests", "core/tests", *(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
         ("--ignore=tests/conformance", "--ignore=tests/frameworks"),
     ),
-    "torch": _framework("torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"),
-    "tf": _framework("tf", "plugins/backend_tf"),
-    "openvino": _framework("openvino", "plugins/backend_openvino"),
-    "trt": _framework("trt", "plugins/backend_trt"),
-    "transformer": _framework("transformer", "plugins/backend_transformer"),
-    "clouds": _framework("clouds", "plugins/repo_cloud"),
+    "conformance": Tier(("tests/conformance",)),
     "frameworks": Tier(
         ("tests/frameworks",),
         packages=(
@@ -82,7 +85,13 @@ TIERS = {
         ),
         requirements=("tests/requirements-frameworks.txt",),
     ),
-    "conformance": Tier(("tests/conformance",)),
+    "envoy": _framework("envoy", "plugins/frontend_envoy"),
+    "clouds": _framework("clouds", "plugins/repo_cloud"),
+    "torch": _framework("torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"),
+    "tf": _framework("tf", "plugins/backend_tf"),
+    "openvino": _framework("openvino", "plugins/backend_openvino"),
+    "trt": _framework("trt", "plugins/backend_trt"),
+    "transformer": _framework("transformer", "plugins/backend_transformer"),
 }
 
 
@@ -90,15 +99,35 @@ def main() -> int:
     """Run the chosen tiers, then print what each took."""
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("tiers", nargs="*", metavar="TIER", help=f"which tiers (default: all of {', '.join(TIERS)})")
+    at_once = min(2, os.cpu_count() or 1)
+    parser.add_argument("--at-once", type=int, default=at_once, help=f"tiers that run at a time (default: {at_once})")
     own, _, rest = _split(sys.argv[1:])
-    chosen = parser.parse_args(own).tiers or list(TIERS)
+    arguments = parser.parse_args(own)
+    chosen = arguments.tiers or list(TIERS)
     unknown = [name for name in chosen if name not in TIERS]
     if unknown:
         parser.error(f"no tier '{unknown[0]}', there are: {', '.join(TIERS)}")
-    results = {name: _run(name, TIERS[name], rest) for name in chosen}
-    for name, (status, minutes) in results.items():
+    results = _run_all(chosen, max(1, min(arguments.at_once, len(chosen))), rest)
+    for name in chosen:
+        status, minutes = results[name]
         print(f"tier {name}: {'passed' if status == 0 else 'FAILED'} in {minutes:.1f} min")
     return max(status for status, _ in results.values())
+
+
+def _run_all(chosen: Sequence[str], at_once: int, pytest_arguments: list[str]) -> dict[str, tuple[int, float]]:
+    """Return exit status and minutes of each tier; they are begun in the order given."""
+    _installed(DEFAULT_ENVIRONMENT, DEFAULT_PACKAGES, ("tests/requirements.txt",))
+    if at_once == 1:
+        return {name: _run(name, pytest_arguments) for name in chosen}
+    results: dict[str, tuple[int, float]] = {}
+    with ThreadPoolExecutor(at_once) as lanes:
+        logs = {name: ENVIRONMENTS / f"{name}.log" for name in chosen}
+        running = {lanes.submit(_run, name, pytest_arguments, log): name for name, log in logs.items()}
+        for ended in as_completed(running):
+            name = running[ended]
+            results[name] = ended.result()
+            print(logs[name].read_text(errors="replace"), flush=True)
+    return results
 
 
 def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
@@ -106,23 +135,26 @@ def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
     return arguments[:at], "--", arguments[at + 1 :]
 
 
-def _run(name: str, tier: Tier, pytest_arguments: list[str]) -> tuple[int, float]:
-    started = time.monotonic()
+def _run(name: str, pytest_arguments: list[str], log: Path | None = None) -> tuple[int, float]:
+    """Return exit status and minutes of a tier, whose output goes into `log`, or where ours goes."""
+    tier, started = TIERS[name], time.monotonic()
     python = _environment(name, tier)
-    print(f"tier {name}: environment ready after {(time.monotonic() - started) / 60:.1f} min", flush=True)
-    status = subprocess.run(
-        [python, "-m", "pytest", *tier.paths, *tier.options, *pytest_arguments], cwd=ROOT, check=False
-    ).returncode
+    where = f", its output goes to {log}" if log else ""
+    print(f"tier {name}: environment ready after {(time.monotonic() - started) / 60:.1f} min{where}", flush=True)
+    with ExitStack() as stack:
+        output = stack.enter_context(log.open("w")) if log else None
+        status = subprocess.run(
+            [python, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *tier.paths, *tier.options, *pytest_arguments],
+            cwd=ROOT, env={**os.environ, **tier.variables}, stdout=output, stderr=output, check=False,
+        ).returncode  # fmt: skip
     return status, (time.monotonic() - started) / 60
 
 
 def _environment(name: str, tier: Tier) -> str:
     """Return the interpreter of the tier's environment, which is that of the default tier unless something is to be added."""
-    default = ENVIRONMENTS / "default"
-    python = _installed(default, DEFAULT_PACKAGES, ("tests/requirements.txt",))
     if not tier.packages and not tier.requirements:
-        return python
-    return _installed(ENVIRONMENTS / name, tier.packages, tier.requirements, over=default)
+        return str(DEFAULT_ENVIRONMENT / "bin" / "python")
+    return _installed(ENVIRONMENTS / name, tier.packages, tier.requirements, over=DEFAULT_ENVIRONMENT)
 
 
 def _installed(folder: Path, packages: Sequence[str], requirements: Sequence[str], over: Path | None = None) -> str:

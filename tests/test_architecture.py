@@ -74,6 +74,7 @@ def test_functions_are_short() -> None:
         "tritonpy_frontend_grpc",
         "tritonpy_metrics_prometheus",
         "tritonpy_trace_otel",
+        "tritonpy_bench.command",
     ],
 )
 def test_importing_a_package_loads_no_framework(module: str) -> None:

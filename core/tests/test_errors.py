@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import errors
-from tritonpy.errors import Code, FailureReason, QueueFull, QueueTimeout, TritonError, error_of
+from tritonpy.errors import Code, FailureReason, QueueFull, QueueTimeout, TritonError, Unavailable, error_of
 
 
 def test_the_codes_are_tritons_in_its_order_and_then_our_own() -> None:
     assert [code.name for code in Code] == [
         "UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED",
-        "UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
+        "UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "CONFLICT",
     ]  # fmt: skip
 
 
@@ -41,3 +41,11 @@ def test_what_goes_wrong_at_start_is_never_sent_to_a_client() -> None:
 def test_the_docstring_draws_every_error() -> None:
     kinds = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
     assert [name for name in kinds if name not in str(errors.__doc__)] == []
+
+
+def test_what_is_unavailable_says_when_to_come_again_where_that_is_known() -> None:
+    assert Unavailable("text").retry_after == ""
+    refused = Unavailable("text", retry_after_s=1.2)
+    assert refused.retry_after == "2"
+    assert refused.with_request_id("7").retry_after == "2"
+    assert Unavailable("text", retry_after_s=0).retry_after == "1"

@@ -15,6 +15,7 @@ from tritonpy.logs import (
     ServerLogHandler,
     change_logging,
     configure_logging,
+    follow_log_settings,
     log_settings,
     log_uncaught_exceptions,
 )
@@ -226,3 +227,15 @@ def test_in_a_program_with_its_own_handlers_the_level_follows_alone(caplog):
     change_logging(LogChanges(info=True, warning=True))
     assert log_settings() == LogSettings()
     assert logging.getLogger().handlers == handlers
+
+
+def test_who_follows_the_settings_hears_of_each_change_until_it_ends_that():
+    heard = []
+    end = follow_log_settings(heard.append)
+    try:
+        change_logging(LogChanges(verbose=3))
+        end()
+        change_logging(LogChanges(verbose=0))
+    finally:
+        change_logging(LogChanges(verbose=0))
+    assert [settings.verbose for settings in heard] == [3]

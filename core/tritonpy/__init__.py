@@ -10,6 +10,7 @@ from tritonpy.api.authenticator import Authenticator, Principal, Verb
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run, Wait
 from tritonpy.api.cache import Cache
+from tritonpy.api.claim import Claim, Claimed
 from tritonpy.api.command import Command
 from tritonpy.api.engine import (
     BatchStatistics,
@@ -28,16 +29,20 @@ from tritonpy.api.engine import (
     TensorMetadata,
 )
 from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.api.named_versions import named_versions
 from tritonpy.api.observer import Event, Observer
+from tritonpy.api.operation import Answerer, Operation, OperationCall, OperationGroup
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
+from tritonpy.api.router import Router, RouterContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.sharing import Line, RequestLine, Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.api.tracer import Tracer
+from tritonpy.api.transport import Failure, Launch, Transport
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.batch_keys import BatchKey, batch_key
@@ -59,6 +64,8 @@ from tritonpy.config.parameters import (
     parameter_threads,
 )
 from tritonpy.config.server.byte_size import ByteSize, parse_byte_size
+from tritonpy.config.server.decode import decode_options
+from tritonpy.config.server.invalid import InvalidServerConfig
 from tritonpy.custom_metrics import (
     SERVER_METRICS,
     CustomMetrics,
@@ -76,6 +83,7 @@ from tritonpy.errors import (
     AlreadyExists,
     Cancelled,
     Code,
+    Conflict,
     DecoupledRefused,
     FailureReason,
     Internal,
@@ -146,10 +154,12 @@ if TYPE_CHECKING:
     from tritonpy.access.refusals import Refusals
     from tritonpy.access.restriction import Restrictions
     from tritonpy.access.rights import Rights
+    from tritonpy.cli.embedded import Embedded
     from tritonpy.config.config_dict import config_to_dict
     from tritonpy.config.model_json import config_from_json
     from tritonpy.config.needed_steps import needed_steps
     from tritonpy.config.qualified import called_model
+    from tritonpy.listening.claimed_port import claim_port
     from tritonpy.listening.tls_files import TlsFiles
     from tritonpy.listening.unix_socket import UnixSocket, unix_path
     from tritonpy.running import RunningServer, running_server
@@ -171,6 +181,7 @@ __all__ = [
     "AgentAction",
     "AgentModel",
     "AlreadyExists",
+    "Answerer",
     "ApiCategory",
     "Authenticator",
     "Backend",
@@ -185,16 +196,21 @@ __all__ = [
     "CallbackSink",
     "Cancelled",
     "ChangedFile",
+    "Claim",
+    "Claimed",
     "Code",
     "Command",
+    "Conflict",
     "CudaRegion",
     "CustomMetrics",
     "DataType",
     "DecoupledRefused",
     "DeviceBlock",
     "Duration",
+    "Embedded",
     "Engine",
     "Event",
+    "Failure",
     "FailureReason",
     "FamilySnapshot",
     "Frontend",
@@ -209,6 +225,8 @@ __all__ = [
     "InstanceContext",
     "Internal",
     "InvalidArgument",
+    "InvalidServerConfig",
+    "Launch",
     "Launcher",
     "Line",
     "LogChanges",
@@ -236,6 +254,9 @@ __all__ = [
     "Nvml",
     "NvmlError",
     "Observer",
+    "Operation",
+    "OperationCall",
+    "OperationGroup",
     "Options",
     "OutputSpec",
     "ParameterValue",
@@ -260,6 +281,8 @@ __all__ = [
     "Restrictions",
     "Rights",
     "Room",
+    "Router",
+    "RouterContext",
     "Run",
     "RunningServer",
     "Scheduler",
@@ -283,6 +306,7 @@ __all__ = [
     "TraceSettings",
     "TraceSink",
     "Tracer",
+    "Transport",
     "TritonError",
     "Unauthenticated",
     "Unavailable",
@@ -298,11 +322,13 @@ __all__ = [
     "called_model",
     "check_model_call",
     "check_restrictions",
+    "claim_port",
     "compile_pattern",
     "config_from_json",
     "config_to_dict",
     "control_inputs",
     "datatype_of",
+    "decode_options",
     "decode_strings",
     "dims_misfit",
     "encode_strings",
@@ -314,6 +340,7 @@ __all__ = [
     "joined_headers",
     "keep_headers",
     "model_dims",
+    "named_versions",
     "needed_steps",
     "now_ns",
     "open_nvml",
@@ -341,6 +368,7 @@ __all__ = [
 # They need protobuf, or the whole server, or belong to a feature that is off: who does not use them should not wait for these.
 _LATER = {
     "ChangedFile": "tritonpy.access.refreshed",
+    "Embedded": "tritonpy.cli.embedded",
     "Gatekeeper": "tritonpy.access.gatekeeper",
     "HeaderForwarding": "tritonpy.access.forwarding",
     "Refreshed": "tritonpy.access.refreshed",
@@ -361,6 +389,7 @@ _LATER = {
     "running_server": "tritonpy.running",
     "trace_changes": "tritonpy.tracing.texts",
     "trace_texts": "tritonpy.tracing.texts",
+    "claim_port": "tritonpy.listening.claimed_port",
     "unix_path": "tritonpy.listening.unix_socket",
 }
 

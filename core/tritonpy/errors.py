@@ -14,7 +14,8 @@
     ├── Cancelled              CANCELLED
     ├── Unauthenticated        UNAUTHENTICATED
     ├── PermissionDenied       PERMISSION_DENIED
-    └── ResourceExhausted      RESOURCE_EXHAUSTED
+    ├── ResourceExhausted      RESOURCE_EXHAUSTED
+    └── Conflict               CONFLICT
     StartupError               the server cannot be put together; never sent to a client
     └── PluginError            a plugin is missing, broken or in conflict with another
 
@@ -42,6 +43,7 @@ class Code(enum.IntEnum):
     UNAUTHENTICATED = 8
     PERMISSION_DENIED = 9
     RESOURCE_EXHAUSTED = 10
+    CONFLICT = 11
 
 
 class FailureReason(enum.Enum):
@@ -58,6 +60,8 @@ class TritonError(Exception):
 
     code: ClassVar[Code] = Code.UNKNOWN
     reason: FailureReason = FailureReason.OTHER
+    retry_after_s: float | None = None
+    """After how many seconds the caller may come again, where the server can tell."""
 
     def __init__(self, message: str, reason: FailureReason | None = None) -> None:
         super().__init__(message)
@@ -67,7 +71,14 @@ class TritonError(Exception):
 
     def with_request_id(self, request_id: str) -> TritonError:
         """Return the same error with Triton's request prefix: `[request id: X] text`."""
-        return type(self)(f"[request id: {request_id or '<id_unknown>'}] {self.message}", self.reason)
+        error = type(self)(f"[request id: {request_id or '<id_unknown>'}] {self.message}", self.reason)
+        error.retry_after_s = self.retry_after_s
+        return error
+
+    @property
+    def retry_after(self) -> str:
+        """The same as `retry_after_s` in whole seconds, as the header Retry-After says it; empty where nobody can tell."""
+        return "" if self.retry_after_s is None else str(max(1, ceil(self.retry_after_s)))
 
 
 class Internal(TritonError):
@@ -89,9 +100,16 @@ class InvalidArgument(TritonError):
 
 
 class Unavailable(TritonError):
-    """The thing exists and cannot serve now."""
+    """The thing exists and cannot serve now; in `retry_after_s` seconds it may, where that is known."""
 
     code = Code.UNAVAILABLE
+
+    def __init__(
+        self, message: str, reason: FailureReason | None = None, retry_after_s: float | None = None
+    ) -> None:  # fmt: skip
+        super().__init__(message, reason)
+        if retry_after_s is not None:
+            self.retry_after_s = retry_after_s
 
 
 class QueueFull(Unavailable):
@@ -151,16 +169,11 @@ class ResourceExhausted(TritonError):
         super().__init__(message, reason)
         self.retry_after_s = retry_after_s
 
-    @property
-    def retry_after(self) -> str:
-        """The same in whole seconds, as the header Retry-After says it."""
-        return str(max(1, ceil(self.retry_after_s)))
 
-    def with_request_id(self, request_id: str) -> TritonError:
-        error = super().with_request_id(request_id)
-        assert isinstance(error, ResourceExhausted)  # noqa: S101
-        error.retry_after_s = self.retry_after_s
-        return error
+class Conflict(TritonError):
+    """The thing was changed since the caller read it."""
+
+    code = Code.CONFLICT
 
 
 _BY_CODE: dict[Code, type[TritonError]] = {
@@ -177,6 +190,7 @@ _BY_CODE: dict[Code, type[TritonError]] = {
         Unauthenticated,
         PermissionDenied,
         ResourceExhausted,
+        Conflict,
     )
 }
 

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from tritonpy.api.engine import Engine
     from tritonpy.api.frontend import Frontend
     from tritonpy.api.observer import Observer
+    from tritonpy.api.operation import OperationGroup
     from tritonpy.api.repo_agent import RepoAgent
     from tritonpy.api.repository import Repository
+    from tritonpy.api.router import Router
     from tritonpy.api.scheduler import Scheduler
     from tritonpy.api.sharing import Sharing
     from tritonpy.api.trace_sink import TraceSink
+    from tritonpy.api.transport import Transport
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 PROJECT = "tritonpy"
@@ -64,6 +67,11 @@ def tritonpy_frontends() -> Mapping[str, type[Frontend] | str]:  # type: ignore[
 
 
 @hookspec
+def tritonpy_transports() -> Mapping[str, type[Transport] | str]:  # type: ignore[empty-body]
+    """Transports by the name that `transport:` of server.yaml gives."""
+
+
+@hookspec
 def tritonpy_authenticators() -> Mapping[str, type[Authenticator] | str]:  # type: ignore[empty-body]
     """Authenticators by their key under `auth:` of server.yaml."""
 
@@ -71,6 +79,16 @@ def tritonpy_authenticators() -> Mapping[str, type[Authenticator] | str]:  # typ
 @hookspec
 def tritonpy_sharings() -> Mapping[str, type[Sharing] | str]:  # type: ignore[empty-body]
     """Ways of sharing a server between its callers, by their key under `sharing:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_routers() -> Mapping[str, type[Router] | str]:  # type: ignore[empty-body]
+    """Routers, in front of the engine, by their key under `routers:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_operations() -> Mapping[str, type[OperationGroup] | str]:  # type: ignore[empty-body]
+    """Groups of management operations by their key under `operations:` of server.yaml."""
 
 
 @hookspec

@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO
@@ -209,9 +210,24 @@ def change_logging(changes: LogChanges) -> None:
     else:
         _asked_for = settings
         logging.getLogger(LOGGER).setLevel(settings.threshold())
+    for told in _followers:
+        told(settings)
+
+
+def follow_log_settings(told: Callable[[LogSettings], None]) -> Callable[[], None]:
+    """Call `told` after each change, in the thread that makes it; it must not raise. Return what ends that."""
+    global _followers
+    _followers = (*_followers, told)
+
+    def end() -> None:
+        global _followers
+        _followers = tuple(each for each in _followers if each is not told)
+
+    return end
 
 
 _asked_for = LogSettings()
+_followers: tuple[Callable[[LogSettings], None], ...] = ()
 
 
 def _installed() -> ServerLogHandler | None:

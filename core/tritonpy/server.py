@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tritonpy.api.engine import ServerMetadata
-from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.api.engine import Engine, ServerMetadata
+from tritonpy.api.frontend import Frontend
 from tritonpy.api.observer import Observer
-from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
-from tritonpy.api.repo_agent import RepoAgent
-from tritonpy.api.sharing import Sharing
+from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.version import SERVER_VERSION
-from tritonpy.config.server import ServerConfig, decode_options
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
+from tritonpy.config.server import ServerConfig
+from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.custom_metrics import CustomMetrics
+from tritonpy.engine.front import Front, make_front
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.errors import StartupError, TritonError
 from tritonpy.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.model.response_cache import ResponseCache
+from tritonpy.parts import (
+    make_agents,
+    make_cache,
+    make_frontends,
+    make_gatekeeper,
+    make_limiter,
+    make_observers,
+    make_sharing,
+)
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.python_based import BackendFolders
@@ -46,6 +55,7 @@ from tritonpy.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
     from tritonpy.access.gatekeeper import Gatekeeper
+    from tritonpy.frontend_processes.fleet import Fleet
 
 log = logging.getLogger("tritonpy.server")
 
@@ -72,10 +82,13 @@ class Server:
         gatekeeper: Gatekeeper | None = None,
         cache: ResponseCache | None = None,
         gpus: Gpus | None = None,
+        front: Front | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
-        self.engine = engine
+        self._front = front or Front(engine, [])
+        self.engine: Engine = self._front.engine
+        self._local = engine
         self.frontends = frontends
         self.failures: dict[str, TritonError] = {}
         self._repository = repository
@@ -112,7 +125,7 @@ class Server:
                 "or serve what does load with --exit-on-error=false."
             )
         settle_interpreter()
-        self.engine.state = ServerState.READY
+        self._local.state = ServerState.READY
         for frontend in self._started:
             await frontend.serving()
         if self.config.control.mode == "poll":
@@ -134,7 +147,7 @@ class Server:
         Where sequences live, their requests are taken until they end, for most of that time.
         """
         _tell(self.plugins.hook.tritonpy_server_stopping, engine=self.engine)
-        self.engine.state = ServerState.EXITING
+        self._local.state = ServerState.EXITING
         self._polling.finish()
         self._repository.stop_loading()
         timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
@@ -151,7 +164,7 @@ class Server:
 
     async def stop(self) -> None:
         """Close every port and free everything; safe after a failed `start`."""
-        self.engine.state = ServerState.EXITING
+        self._local.state = ServerState.EXITING
         self._rings.detach()
         await asyncio.to_thread(self._polling.stop)
         await asyncio.gather(*(self._stop(frontend) for frontend in self._started))
@@ -159,7 +172,8 @@ class Server:
         self._gpus.pools.close()
         await asyncio.to_thread(self._timer.stop)
         await asyncio.to_thread(self._repository.close)
-        await asyncio.to_thread(self.engine.close)
+        await asyncio.to_thread(self._front.close)
+        await asyncio.to_thread(self._local.close)
         if self._cache is not None:
             await asyncio.to_thread(self._cache.close)
         for observer in self._observers:
@@ -202,18 +216,14 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     plugins = plugins or make_plugin_manager(disable=config.plugins.disable)
     table = NamespacedTable() if config.model_namespacing else ModelTable()
     timer, rings, metrics = Timer(), Rings(), CustomMetrics()
-    control = config.control
-    metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
     graph = CallGraph(table.config)
-    shared_memory = Regions(config.allow_client_shm)
     tracing = make_tracing(config.trace, plugins)
-    explicit = control.mode == "explicit"
-    engine = LocalEngine(table, metrics, graph, metadata, explicit, config.strict_readiness, shared_memory, tracing)
-    observers = _observers(config, plugins)
+    engine = _engine(config, table, metrics, graph, tracing)
+    observers = make_observers(config, plugins)
     backends = Backends(plugins, config.backends, config.backend_defaults, BackendFolders(config.backend_directory))
     backends.check_options()
-    cache = _cache(config, plugins, timer, metrics)
-    sharing = _sharing(config, plugins, metrics)
+    cache = make_cache(config, plugins, timer, metrics)
+    sharing = make_sharing(config, plugins, metrics)
     if sharing is not None:
         engine.share(sharing)
     gpus = Gpus.of_machine(config.devices)
@@ -224,11 +234,11 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         engine=engine,
         timer=timer,
         rings=rings,
-        limiter=limiter or _limiter(config),
+        limiter=limiter or make_limiter(config),
         neighbours=Neighbours(table.config, graph),
         metrics=metrics,
         observers=observers,
-        agents=_agents(config, plugins),
+        agents=make_agents(config, plugins),
         required_agents=config.required_repo_agents,
         gpus=gpus,
         auto_complete=not config.disable_auto_complete,
@@ -238,27 +248,75 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         line=None if sharing is None else sharing.line,
         host_policies=HostPolicies(config.host_policies),
     )
-    repository = RepositoryManager(
+    fleet = _fleet(config, tracing, metrics)
+    repository = _repository(config, plugins, table, surroundings, fleet)
+    engine.attach(repository)
+    _offer_memory(config, engine, repository)
+    gatekeeper = make_gatekeeper(config, plugins, metrics)
+    kept_headers = frozenset[str]() if sharing is None else sharing.headers()
+    front = make_front(engine, config, plugins, metrics)
+    frontends = make_frontends(config, plugins, gatekeeper, tracing, kept_headers | front.headers, metrics)
+    frontends = _served_elsewhere(frontends, fleet)
+    return Server(
+        config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache, gpus, front
+    )
+
+
+def _engine(
+    config: ServerConfig, table: ModelTable, metrics: CustomMetrics, graph: CallGraph, tracing: Tracing
+) -> LocalEngine:
+    metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
+    explicit, regions = config.control.mode == "explicit", Regions(config.allow_client_shm)
+    return LocalEngine(table, metrics, graph, metadata, explicit, config.strict_readiness, regions, tracing)
+
+
+def _repository(
+    config: ServerConfig, plugins: PluginManager, table: ModelTable, surroundings: Surroundings, fleet: Fleet | None
+) -> RepositoryManager:
+    return RepositoryManager(
         open_repositories(config, plugins),
         table,
         ModelLoader(surroundings),
-        _events(plugins),
-        control.threads,
-        control.retries,
+        _events(plugins, fleet),
+        config.control.threads,
+        config.control.retries,
         config.model_namespacing,
+        config.memory,
     )
-    engine.attach(repository)
-    gatekeeper = _gatekeeper(config, plugins, metrics)
-    kept_headers = frozenset[str]() if sharing is None else sharing.headers()
-    frontends = _frontends(config, plugins, gatekeeper, tracing, kept_headers, metrics)
-    return Server(config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache, gpus)
 
 
-def _events(plugins: PluginManager) -> ModelEvents:
+def _fleet(config: ServerConfig, tracing: Tracing, metrics: CustomMetrics) -> Fleet | None:
+    if not config.frontend_processes:
+        return None
+    from tritonpy.frontend_processes.fleet import Fleet
+
+    return Fleet(config, tracing, metrics)
+
+
+def _served_elsewhere(frontends: dict[str, Frontend], fleet: Fleet | None) -> dict[str, Frontend]:
+    if fleet is None:
+        return frontends
+    from tritonpy.frontend_processes.elsewhere import served_elsewhere
+
+    return served_elsewhere(frontends, fleet)
+
+
+def _offer_memory(config: ServerConfig, engine: LocalEngine, repository: RepositoryManager) -> None:
+    if config.memory != MemorySettings():
+        from tritonpy.repository.budget.operation import memory_operation
+
+        engine.offer(memory_operation(repository.memory))
+
+
+def _events(plugins: PluginManager, fleet: Fleet | None) -> ModelEvents:
     def loaded(model: LoadedModel) -> None:
+        if fleet is not None:
+            fleet.models_changed()
         _tell(plugins.hook.tritonpy_model_loaded, name=model.name, version=model.version, config=model.config)
 
     def unloaded(model: LoadedModel) -> None:
+        if fleet is not None:
+            fleet.models_changed()
         _tell(plugins.hook.tritonpy_model_unloaded, name=model.name, version=model.version, config=model.config)
 
     return ModelEvents(loaded, unloaded)
@@ -270,77 +328,3 @@ def _tell(hook: Any, **event: Any) -> None:
         hook(**event)
     except Exception:
         log.exception("a plugin failed in the hook %s", hook.name)
-
-
-def _gatekeeper(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Gatekeeper | None:
-    if not config.auth:
-        return None
-    from tritonpy.access.composing import make_gatekeeper
-
-    return make_gatekeeper(config, plugins, metrics)
-
-
-def _frontends(
-    config: ServerConfig,
-    plugins: PluginManager,
-    gatekeeper: Gatekeeper | None,
-    tracer: Tracing,
-    kept_headers: frozenset[str],
-    metrics: CustomMetrics,
-) -> dict[str, Frontend]:
-    frontends: dict[str, Frontend] = {}
-    for name, raw in config.enabled_frontends(plugins.table("tritonpy_frontends")).items():
-        kind = plugins.get("tritonpy_frontends", name, "frontend").load()
-        options = decode_options(kind.Options, raw, f"frontends.{name}")
-        own = logging.getLogger(f"tritonpy.{name}")
-        context = FrontendContext(config.host, own, gatekeeper, tracer, kept_headers, ModelMetrics(metrics))
-        frontends[name] = kind(options, context)
-    return frontends
-
-
-def _observers(config: ServerConfig, plugins: PluginManager) -> list[Observer]:
-    observers: list[Observer] = []
-    for name, raw in config.observers.items():
-        kind = plugins.get("tritonpy_observers", name, "observer").load()
-        observers.append(kind(decode_options(kind.Options, raw, f"observers.{name}")))
-    return observers
-
-
-def _cache(config: ServerConfig, plugins: PluginManager, timer: Timer, metrics: CustomMetrics) -> ResponseCache | None:
-    for name, raw in config.cache.items():  # one at most: the configuration was checked
-        kind = plugins.get("tritonpy_caches", name, "response cache").load()
-        cache = ResponseCache(kind(decode_options(kind.Options, raw, f"cache.{name}")), name, timer)
-        metrics.add_source(cache.metrics)
-        return cache
-    return None
-
-
-def _sharing(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Sharing | None:
-    for name, raw in config.sharing.items():  # one at most: the configuration was checked
-        kind = plugins.get("tritonpy_sharings", name, "way of sharing").load()
-        sharing: Sharing = kind(decode_options(kind.Options, raw, f"sharing.{name}"), ModelMetrics(metrics))
-        return sharing
-    return None
-
-
-def _limiter(config: ServerConfig) -> RateLimiter:
-    if config.rate_limit.mode == "off":
-        if config.rate_limit.resources:
-            log.warning("rate_limit.resources has no effect: rate_limit.mode is off")
-        return NoRateLimiter()
-    from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
-
-    return ExecutionCountLimiter(config.rate_limit.resources)
-
-
-def _agents(config: ServerConfig, plugins: PluginManager) -> Callable[[str], RepoAgent]:
-    """Return what makes agents by name; raise for a required one that cannot be made: without it no model would load."""
-    for name in config.required_repo_agents:
-        _agent(config, plugins, name)
-    return lambda name: _agent(config, plugins, name)
-
-
-def _agent(config: ServerConfig, plugins: PluginManager, name: str) -> RepoAgent:
-    kind: Any = plugins.get("tritonpy_repo_agents", name, "repository agent").load()
-    agent: RepoAgent = kind(decode_options(kind.Options, config.repo_agents.get(name, {}), f"repo_agents.{name}"))
-    return agent

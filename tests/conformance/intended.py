@@ -1,4 +1,4 @@
-"""The list of intended differences: `differences.toml`, and what it says of an exchange."""
+"""The lists of intended differences: `differences.toml`, that of the transport that is tested, and what they say of an exchange."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.comparing import Difference
+from tests.served_transport import TRANSPORT
 
 LIST = Path(__file__).resolve().parent / "differences.toml"
 
@@ -72,6 +73,11 @@ def read(path: Path = LIST) -> list[Intended]:
         if not entry.reason.strip():
             raise ValueError(f"the difference of '{entry.exchange}' at '{entry.at}' has no reason")
     return entries
+
+
+def of_this_run() -> list[Intended]:
+    """Read the list, and that of differences that the transport makes which the servers of this run have."""
+    return read() + (read(LIST.with_stem(f"{LIST.stem}-{TRANSPORT}")) if TRANSPORT else [])
 
 
 def judge(exchange: str, found: list[Difference], intended: list[Intended]) -> Verdict:

@@ -18,6 +18,7 @@ from tests.conformance import http_answer
 from tests.conformance.exchange import get, keyed
 from tests.conformance.repository import beside
 from tests.process_tree import end_tree
+from tests.served_transport import transport_flags
 
 TRITONSERVER = "TRITONPY_TRITONSERVER"
 START_S = 120.0
@@ -79,7 +80,7 @@ def triton_command() -> list[str]:
 
 def tritonpy_command() -> list[str]:
     """Return how tritonpy is started: with client shared memory, which the real one of this version always has."""
-    return [sys.executable, "-m", "tritonpy", "serve", "--allow-client-shm=true"]
+    return [sys.executable, "-m", "tritonpy", "serve", *transport_flags(), "--allow-client-shm=true"]
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tritonpy import Authenticator, CustomMetrics, Options, PluginError, Principal, Verb, hookimpl
+from tritonpy import Authenticator, CustomMetrics, ModelMetrics, Options, PluginError, Principal, Verb, hookimpl
 from tritonpy.access.composing import make_gatekeeper
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
 from tritonpy.plugins import make_plugin_manager
@@ -32,7 +32,7 @@ class Plugin:
 def composed(raw):
     manager = make_plugin_manager(discover=False)
     manager.register(Plugin, "test")
-    return make_gatekeeper(decode_server_config(raw), manager, CustomMetrics())
+    return make_gatekeeper(decode_server_config(raw), manager, ModelMetrics(CustomMetrics()))
 
 
 def test_authenticators_are_made_of_their_options():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 
-from tritonpy import CustomMetrics, Verb
+from tritonpy import CustomMetrics, ModelMetrics, Verb
 from tritonpy.access.denials import FORBIDDEN, METRIC, UNAUTHENTICATED, Denials
 
 LOG = logging.getLogger("tritonpy.access")
@@ -13,7 +13,7 @@ class World:
     def __init__(self):
         self.now = 0
         self.metrics = CustomMetrics()
-        self.denials = Denials(self.metrics, LOG, lambda: self.now)
+        self.denials = Denials(ModelMetrics(self.metrics), LOG, lambda: self.now)
 
     def count(self, reason, verb):
         (family,) = self.metrics.snapshot()

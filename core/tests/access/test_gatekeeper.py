@@ -4,7 +4,16 @@ import logging
 
 import pytest
 
-from tritonpy import Authenticator, CustomMetrics, NoOptions, PermissionDenied, Principal, Unauthenticated, Verb
+from tritonpy import (
+    Authenticator,
+    CustomMetrics,
+    ModelMetrics,
+    NoOptions,
+    PermissionDenied,
+    Principal,
+    Unauthenticated,
+    Verb,
+)
 from tritonpy.access.denials import Denials
 from tritonpy.access.gatekeeper import Gatekeeper
 
@@ -41,7 +50,7 @@ class BrokenJudge(Keys):
 
 def gatekeeper(*authenticators, opened=("health",)):
     named = {str(number): each for number, each in enumerate(authenticators)}
-    return Gatekeeper(named, opened, Denials(CustomMetrics(), logging.getLogger("tritonpy.access")))
+    return Gatekeeper(named, opened, Denials(ModelMetrics(CustomMetrics()), logging.getLogger("tritonpy.access")))
 
 
 ANNA = Keys(a="anna", b="bert")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import tritonpy
-from tritonpy.api.frontend import FrontendContext
 from tritonpy.api.options import Options
 
 REQUIRED = {
@@ -40,17 +39,6 @@ def test_an_interface_has_at_most_one_required_method_and_every_method_is_docume
 @pytest.mark.parametrize("name", sorted(set(REQUIRED) - OPTIONLESS))
 def test_a_configured_interface_has_options(name: str) -> None:
     assert issubclass(getattr(tritonpy, name).Options, Options)
-
-
-def test_a_hosted_frontend_cannot_own_the_process() -> None:
-    class Hosted(tritonpy.Frontend):
-        async def start(self, engine: tritonpy.Engine) -> None:
-            """Listen to nobody."""
-
-    frontend = Hosted(tritonpy.NoOptions(), FrontendContext("127.0.0.1", None))
-    assert frontend.address() == ""
-    with pytest.raises(NotImplementedError, match="Hosted is hosted, not a host"):
-        frontend.run(lambda: frontend.start(None))
 
 
 def test_a_repository_without_local_folders_must_say_how_it_makes_them() -> None:

@@ -26,15 +26,6 @@ class ToyFrontend(Frontend):
         return self.where
 
 
-class HostFrontend(ToyFrontend):
-    is_host = True
-    ran = False
-
-    def run(self, serve):
-        self.ran = True
-        asyncio.run(serve())
-
-
 class ToyServer:
     """Notes what is asked of it; `on` has what happens inside start, drain and stop."""
 
@@ -173,11 +164,25 @@ def test_a_server_that_hangs_while_it_stops_is_given_up(life, exits, monkeypatch
     assert exits == ["cleaned", 1]
 
 
-def test_a_host_frontend_runs_the_loop(life):
-    server = ToyServer(start=signalled())
-    server.frontends["host"] = host = HostFrontend("127.0.0.1:2")
-    life(server).run()
-    assert host.ran
+def test_where_the_signals_are_somebody_elses_that_one_says_that_they_came(life):
+    started = asyncio.Event()
+
+    async def start():
+        started.set()
+
+    server = ToyServer(start=start)
+
+    async def serve():
+        before = [signal.getsignal(number) for number in lifecycle.SIGNALS]
+        hosted = life(server)
+        serving = asyncio.create_task(hosted.serve())
+        await started.wait()
+        assert [signal.getsignal(number) for number in lifecycle.SIGNALS] == before
+        hosted.signalled(signal.SIGTERM)
+        await serving
+        hosted.over()
+
+    asyncio.run(serve())
     assert server.calls == ["start", "drain", "stop"]
 
 

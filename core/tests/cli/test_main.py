@@ -10,6 +10,7 @@ import pytest
 
 import tritonpy
 from tritonpy.cli import main
+from tritonpy.cli.main import find_command
 
 PLUGIN = '''
 from tritonpy import Backend, Command, hookimpl
@@ -91,6 +92,14 @@ def test_the_overview_lists_the_commands_of_plugins_too(installed, capsys):
     assert "serve    Serve models." in printed
     assert "greet    Say hello." in printed
     assert main([]) == 1
+
+
+def test_a_command_chooses_the_status_of_a_command_line_that_cannot_be_understood(installed, capsys, monkeypatch):
+    arguments = ["greet", "--nosuch=1"]
+    assert "unrecognized option '--nosuch'" in refusal(capsys, *arguments)
+    monkeypatch.setattr(find_command("greet"), "usage_status", 2)
+    assert main(arguments) == 2
+    assert "unrecognized option '--nosuch'" in capsys.readouterr().err
 
 
 def test_the_version_is_printed(capsys):

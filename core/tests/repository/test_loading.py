@@ -4,9 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from tritonpy.api.repository import ModelListing
 from tritonpy.errors import Internal, InvalidArgument, NotFound
 from tritonpy.repository.loading import VersionLoading
 from tritonpy.repository.opened import Opened
+from tritonpy.repository.prepared import Prepared
 from tritonpy.repository.table import ModelTable
 from tritonpy.testing import model_config
 
@@ -40,11 +42,12 @@ class Loader:
         return self.models[-1]
 
 
-def load(files=("1/x", "2/x"), config=ALL, retries=0, **failures):
+def load(files=("1/x", "2/x"), config=ALL, retries=0, named=(), **failures):
     loader, table = Loader({int(key[1:]): errors for key, errors in failures.items()}), ModelTable()
-    prepared = SimpleNamespace(name="m", key="m", config=config, listing=SimpleNamespace(files=files), opened=Opened())
+    listing = ModelListing("m", "", dict.fromkeys(files, ""))
+    prepared = Prepared(listing, None, config, "", None, None, None, Opened(), named=named)
     loading = VersionLoading(table, loader, retries)
-    return SimpleNamespace(loader=loader, table=table, run=lambda: loading.load(prepared))
+    return SimpleNamespace(loader=loader, table=table, run=lambda: loading.load(prepared, loading.choose(prepared)))
 
 
 def states(run):
@@ -105,3 +108,15 @@ def test_folders_that_look_like_versions_and_versions_that_are_missing_are_logge
         "ignore version directory '02' which contains leading zeros in its directory name",
         "version 7 is specified for model 'm', but the version directory is not present",
     ]
+
+
+def test_the_versions_that_were_named_are_chosen_whatever_the_policy_says():
+    config = model_config("version_policy { specific { versions: 1 } }")
+    run = load(["1/x", "2/x", "3/x"], config, named=(3, 2))
+    assert sorted(run.run()) == [2, 3]
+
+
+def test_a_version_that_was_named_and_is_missing_is_refused():
+    with pytest.raises(InvalidArgument) as raised:
+        load(["1/x"], named=(1, 7, 8)).run()
+    assert str(raised.value) == "model 'm' has no version 7, 8 in its folder"

@@ -45,7 +45,9 @@ class Agents:
 @pytest.fixture
 def prepared():
     agents, released = Agents(), []
-    return SimpleNamespace(agents=agents, release=lambda: released.append(True), released=released)
+    return SimpleNamespace(
+        agents=agents, release=lambda: released.append(True), released=released, account=None, leave=lambda: None
+    )
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.errors import InvalidArgument, NotFound, Unavailable
-from tritonpy.repository.table import NO_VERSION, UNLOADED, ModelTable, State
+from tritonpy.repository.table import LAZY, NO_VERSION, UNLOADED, Listed, ModelTable, State
 
 
 @dataclass(frozen=True)
@@ -133,3 +134,78 @@ def test_index_lines_have_the_name_that_clients_know():
     table = ModelTable()
     table.set_state("here::m", 1, State.LOADING)
     assert table.index("here::m", "m") == [ModelIndex("m", "1", "LOADING")]
+
+
+LISTED = Listed(None, (1, 2))
+
+
+def test_a_listed_model_is_known_and_not_found(table):
+    table.enlist("m", "m", LISTED)
+    assert lines(table) == [("1", "UNAVAILABLE", LAZY), ("2", "UNAVAILABLE", LAZY)]
+    assert table.listed("m") is table.listed("m", 2) is LISTED
+    assert table.listed("m", 3) is None
+    assert table.listed("other") is None
+    assert table.versions("m") == [1, 2]
+    assert table.may_load("m")
+    with pytest.raises(NotFound):
+        table.find("m")
+
+
+def test_a_listed_model_whose_load_failed_says_so_until_it_is_listed_again(table):
+    table.set_state("m", 1, State.LOADING)
+    table.enlist("m", "m", LISTED, "broken")
+    assert lines(table)[0] == ("1", "UNAVAILABLE", f"{LAZY}; the last load failed: broken")
+    assert not table.may_load("m")
+    table.enlist("m", "m", LISTED)
+    assert table.may_load("m")
+
+
+def test_a_listed_model_that_is_unloaded_is_as_before_its_load(table):
+    table.enlist("m", "m", LISTED)
+    table.swap("m", models(1))
+    assert lines(table) == [("1", "READY", ""), ("2", "UNAVAILABLE", LAZY)]
+    table.swap("m", {})
+    table.settle("m", 1, State.UNAVAILABLE, UNLOADED)
+    assert lines(table) == [("1", "UNAVAILABLE", LAZY), ("2", "UNAVAILABLE", LAZY)]
+
+
+def test_a_model_that_is_listed_no_more_is_as_if_it_never_was(table):
+    table.enlist("m", "m", LISTED)
+    table.strike("m")
+    assert table.listed("m") is None
+    assert lines(table) == [("", "", "")]
+
+
+def test_the_configuration_of_a_listed_model_is_what_its_files_tell_or_it_is_roused(table):
+    roused = []
+
+    class Cold:
+        rouse = staticmethod(roused.append)
+
+    table.cold = Cold()
+    table.enlist("m", "m", Listed("of its files", (1,)))
+    assert table.config("m") == "of its files"
+    with pytest.raises(NotFound):
+        table.config("m", 2)
+    table.enlist("m", "m", LISTED)
+    with pytest.raises(Unavailable, match="being loaded") as refused:
+        table.config("m")
+    assert (refused.value.retry_after, roused) == ("1", ["m"])
+
+
+def test_what_waits_meets_the_models_before_they_can_be_found(table):
+    seen = []
+
+    class Cold:
+        @staticmethod
+        @contextmanager
+        def arriving(key, found):
+            seen.append((key, table.ready("m")))
+            yield
+            seen.append((key, table.ready("m")))
+
+    table.cold = Cold()
+    found = models(1)
+    table.swap("m", found)
+    table.swap("m", {})
+    assert seen == [("m", []), ("m", [found[1]])]

@@ -88,11 +88,17 @@ class RemoteEngine(Engine):
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
         return self._ask(list[ModelIndex], "repository_index", ready)
 
-    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        self._ask(None, "load_model", name, config, None if files is None else dict(files))
+    def load_model(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
+        self._ask(None, "load_model", name, config, None if files is None else dict(files), list(versions))
 
-    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
-        self._ask(None, "unload_model", name, unload_dependents)
+    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+        self._ask(None, "unload_model", name, unload_dependents, list(versions))
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         return self._ask(list[SystemRegion] if kind == "system" else list[CudaRegion], "regions", kind, name)

@@ -175,3 +175,13 @@ def test_many_threads_are_counted_together():
         trace.end()
     tracer.close()
     assert kinds(sink).count("take") == 50
+
+
+def test_whoever_follows_its_activity_is_called_when_the_settings_change():
+    tracing = Tracing(Noting(), TraceSettings([], 1, -1, 0, "", "triton", {}))
+    seen = []
+    tracing.activity_changed = lambda: seen.append(tracing.active)
+    tracing.change(TraceChanges(level=["TIMESTAMPS"]))
+    tracing.change(TraceChanges(level=["OFF"]))
+    assert seen == [True, False]
+    tracing.close()

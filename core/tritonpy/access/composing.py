@@ -8,13 +8,13 @@ from tritonpy.access.denials import Denials
 from tritonpy.access.gatekeeper import Gatekeeper
 from tritonpy.api.authenticator import Authenticator
 from tritonpy.config.server import ServerConfig, decode_options
-from tritonpy.custom_metrics import CustomMetrics
+from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.plugins import PluginManager
 
 HOOK = "tritonpy_authenticators"
 
 
-def make_gatekeeper(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Gatekeeper:
+def make_gatekeeper(config: ServerConfig, plugins: PluginManager, metrics: ModelMetrics) -> Gatekeeper:
     """Return the gatekeeper over the authenticators that `config.auth` names, in their order there. Raises StartupError."""
     authenticators: dict[str, Authenticator] = {}
     for name, raw in config.auth.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tritonpy.access.rationed_log import RationedLog
 from tritonpy.api.authenticator import Verb
 from tritonpy.clock import now_ns
-from tritonpy.custom_metrics import CustomMetrics, MetricKind, ModelMetrics
+from tritonpy.custom_metrics import MetricKind, ModelMetrics
 
 METRIC = "tritonpy_denied_requests"
 UNAUTHENTICATED, FORBIDDEN = "unauthenticated", "permission_denied"
@@ -18,8 +18,8 @@ _LONGEST_NAME = 120
 class Denials:
     """One counter per reason and verb, and lines in a rationed log."""
 
-    def __init__(self, metrics: CustomMetrics, log: logging.Logger, clock: Callable[[], int] = now_ns) -> None:
-        family = ModelMetrics(metrics).family(METRIC, "Number of requests that were denied", MetricKind.COUNTER)
+    def __init__(self, metrics: ModelMetrics, log: logging.Logger, clock: Callable[[], int] = now_ns) -> None:
+        family = metrics.family(METRIC, "Number of requests that were denied", MetricKind.COUNTER)
         self._counters = {
             (reason, verb): family.metric({"reason": reason, "verb": verb.value})
             for reason in (UNAUTHENTICATED, FORBIDDEN)

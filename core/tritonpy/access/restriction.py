@@ -13,7 +13,7 @@ from tritonpy.api.options import Options
 
 
 class ApiCategory(enum.Enum):
-    """The groups into which Triton sorts the calls of its protocols."""
+    """The groups into which Triton sorts the calls of its protocols, and one for what only this server has."""
 
     HEALTH = "health"
     METADATA = "metadata"
@@ -24,6 +24,7 @@ class ApiCategory(enum.Enum):
     STATISTICS = "statistics"
     TRACE = "trace"
     LOGGING = "logging"
+    OPERATIONS = "operations"
 
 
 class Restriction(Options, frozen=True):

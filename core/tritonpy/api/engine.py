@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tritonpy.api.operation import Operation, OperationCall
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.config.qualified import qualified
 from tritonpy.custom_metrics.snapshot import FamilySnapshot, HistogramSnapshot
+from tritonpy.errors import NotFound
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
 
@@ -220,12 +222,21 @@ class Engine(ABC):
         """List every model of the repositories, or only the ready ones."""
 
     @abstractmethod
-    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        """Load or reload; returns when it serves. `config` (JSON) and `files` ("file:1/model.onnx" -> content) replace those on disk."""
+    def load_model(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
+        """Load or reload; returns when it serves. `config` (JSON) and `files` ("file:1/model.onnx" -> content) replace those on disk.
+
+        With `versions` those are loaded beside what serves, whatever the version policy says, until the next load without.
+        """
 
     @abstractmethod
-    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
-        """Start to unload; returns at once, requests in flight finish."""
+    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+        """Start to unload the model, or only `versions` of it; returns at once, requests in flight finish."""
 
     @abstractmethod
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
@@ -262,3 +273,11 @@ class Engine(ABC):
     @abstractmethod
     def change_log_settings(self, changes: LogChanges) -> None:
         """Log otherwise from the next line on, in this process and in those of models."""
+
+    def operations(self) -> Sequence[Operation]:
+        """Return the management operations that the server offers beside the protocol."""
+        return ()
+
+    def operate(self, name: str, call: OperationCall) -> Any:
+        """Answer a call of the operation `name` with plain JSON; it may take its time: not on an event loop. Raises NotFound for an unknown one."""
+        raise NotFound(f"there is no operation '{name}'")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tritonpy.api.claim import Claim, Claimed
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.tracer import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
@@ -23,6 +23,7 @@ class FrontendContext:
 
     With a `gatekeeper` the frontend asks it to admit every call before it does anything for it, or even says whether a model is there.
     The headers of inference calls that `kept_headers` names, in lower case, go into `InferRequest.headers`. `metrics` takes what it counts.
+    With a `claim` it is one of several processes that serve one address, which the claim says instead of the options.
     """
 
     host: str
@@ -31,10 +32,11 @@ class FrontendContext:
     tracer: Tracer = field(default_factory=Tracer)
     kept_headers: frozenset[str] = frozenset()
     metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
+    claim: Claim | None = None
 
 
 class Frontend(ABC):
-    """Speaks one protocol. Hosted: the server calls `start` on its event loop. `start` is the one required method.
+    """Speaks one protocol on the server's event loop. `start` is the one required method.
 
     Life: `start` (returns when the port accepts), `serving` (the models are loaded),
     `drain` (refuse new requests, let live ones finish), `stop` (close everything).
@@ -42,7 +44,7 @@ class Frontend(ABC):
     """
 
     Options: ClassVar[type[Options]] = NoOptions
-    is_host: ClassVar[bool] = False  # True: it owns the process and its event loop, see `run`
+    scales: ClassVar[bool] = False  # True: several processes can serve it together, see `claim`
 
     def __init__(self, options: Any, context: FrontendContext) -> None:
         self.options = options
@@ -51,6 +53,10 @@ class Frontend(ABC):
     @abstractmethod
     async def start(self, engine: Engine) -> None:
         """Listen. Raises StartupError when the port is taken, naming address and port."""
+
+    def claim(self) -> Claimed:
+        """Take the address for processes that will serve it together, and do not serve it (only where it `scales`). Raises StartupError as `start` does."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be served by several processes")
 
     async def serving(self) -> None:
         """The server became ready (optional): the moment to begin what readiness need not wait for. Return soon."""
@@ -64,7 +70,3 @@ class Frontend(ABC):
     def address(self) -> str:
         """Return where clients reach it, `host:port`, for the log; empty before `start` (optional)."""
         return ""
-
-    def run(self, serve: Callable[[], Awaitable[None]]) -> None:
-        """Own the process: create the event loop and run `serve()` on it until it returns (host frontends only)."""
-        raise NotImplementedError(f"{type(self).__name__} is hosted, not a host")

@@ -63,6 +63,15 @@ class Repository(ABC):
         """Return the names of all models; raise as `scan` does (optional: to be quicker than a scan)."""
         return self.scan().keys()
 
+    def peek(self, listing: ModelListing, path: str) -> bytes | None:
+        """Return the content of one small file of `listing`, and bring no other one; None where it cannot be had now (optional)."""
+        if listing.path is None:
+            return None
+        try:
+            return (listing.path / path).read_bytes()
+        except OSError:
+            return None
+
     def localize(self, listing: ModelListing) -> Path:
         """Return a local folder with the files of `listing`; it must not change until `release`, and nobody may write into it.
 

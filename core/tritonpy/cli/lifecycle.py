@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import ipaddress
 import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from tritonpy.api.frontend import Frontend
+from tritonpy.loops import event_loop_factory
 
 LOG = logging.getLogger("tritonpy.cli")
 # Draining ends at the exit timeout by itself; what is left then closes within this, or not at all.
@@ -40,6 +40,8 @@ class Servable(Protocol):
 class Life:
     """Runs one server once. The first SIGINT or SIGTERM drains and stops it, the second one ends the process.
 
+    In a process whose signals belong to somebody else, that one awaits `serve` without them, calls `signalled`, and `over` at the end.
+
     `at_exit` is called before the process ends the hard way, `exit_now` ends it.
     """
 
@@ -58,29 +60,21 @@ class Life:
         self._watch: threading.Timer | None = None
 
     def run(self) -> None:
-        """Serve until a signal comes, on the loop of the frontend that is a host or on one of our own."""
+        """Serve on an event loop of our own until a signal comes."""
         before = {number: signal.getsignal(number) for number in SIGNALS}
         try:
-            self._run()
+            with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
+                runner.run(self.serve(SIGNALS))
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)  # uvloop leaves its own when it closes
-            if self._watch is not None:
-                self._watch.cancel()
+            self.over()
 
-    def _run(self) -> None:
-        hosts = [frontend for frontend in self._server.frontends.values() if frontend.is_host]
-        if hosts:
-            hosts[0].run(self.serve)
-            return
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self.serve())
-
-    async def serve(self) -> None:
+    async def serve(self, signals: Iterable[signal.Signals] = ()) -> None:
         """Start the server, wait until it is asked to stop, and stop it. Raises what `start` raises."""
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:  # until `run` takes them back: a second signal counts
-            loop.add_signal_handler(number, self._signalled, number)
+        for number in signals:  # until `run` takes them back: a second signal counts
+            loop.add_signal_handler(number, self.signalled, number)
         try:
             if await self._start():
                 self._announce()
@@ -90,6 +84,11 @@ class Life:
         finally:
             self._watch_exit()
             await self._server.stop()
+
+    def over(self) -> None:
+        """Watch no more over the end of the process."""
+        if self._watch is not None:
+            self._watch.cancel()
 
     async def _start(self) -> bool:
         """Return False when a signal came before the server was ready."""
@@ -105,7 +104,8 @@ class Life:
         await start
         return True
 
-    def _signalled(self, number: int) -> None:
+    def signalled(self, number: int) -> None:
+        """Take note of a signal, on the event loop of `serve`."""
         LOG.info("Signal (%d) received.", number)
         if self._asked.is_set():
             LOG.error("second signal: exiting without waiting for live requests")
@@ -145,11 +145,3 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
-    except ImportError:
-        return asyncio.new_event_loop
-    return factory

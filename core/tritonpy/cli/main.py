@@ -45,7 +45,12 @@ def _run(arguments: list[str]) -> int:
     appendix = options_help if isinstance(command, ServeCommand) else str
     parser = CommandParser(f"tritonpy {name}", inspect.getdoc(command) or "", appendix)
     command.configure(parser)
-    return command.run(parser.parse_args(rest))
+    try:
+        parsed = parser.parse_args(rest)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return command.usage_status
+    return command.run(parsed)
 
 
 def find_command(name: str) -> type[Command]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tritonpy.api.options import Options
+from tritonpy.api.transport import Transport
 from tritonpy.cli.described_options import described
 from tritonpy.config.known_backends import package_of
 from tritonpy.config.problem import ConfigProblem
@@ -23,11 +24,14 @@ from tritonpy.plugins.python_based import PYTHON, BackendFolders
 LABELS = {"http": "HTTP", "grpc": "GRPC"}
 SECTIONS = {
     "frontends": ("tritonpy_frontends", "frontend"),
+    "transport": ("tritonpy_transports", "transport"),
     "observers": ("tritonpy_observers", "observer"),
     "backends": ("tritonpy_backends", "backend"),
     "cache": ("tritonpy_caches", "response cache"),
     "auth": ("tritonpy_authenticators", "authenticator"),
     "sharing": ("tritonpy_sharings", "way of sharing"),
+    "routers": ("tritonpy_routers", "router"),
+    "operations": ("tritonpy_operations", "group of operations"),
     "repo_agents": ("tritonpy_repo_agents", "repository agent"),
     "repository_options": ("tritonpy_repositories", "repository scheme"),
     "trace.modes": ("tritonpy_trace_sinks", "trace mode"),
@@ -48,7 +52,9 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
 
     Raises InvalidServerConfig with the problems of all of them, those that are not installed among them.
     """
-    errors, listeners = [], []
+    errors: list[InvalidServerConfig] = []
+    listeners: list[Listener] = []
+    shared = _ports_to_share(config, manager)
     backends = Backends(manager, config.backends, {}, BackendFolders(config.backend_directory))
     for section, (hook, what) in SECTIONS.items():
         for name, raw in _named(config, section, manager).items():
@@ -67,12 +73,21 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
                 continue
             if section == "frontends" and hasattr(options, "port"):
                 host = getattr(options, "host", "") or config.host
-                listeners.append(Listener(LABELS.get(name, name), host, options.port))
+                listener = Listener(LABELS.get(name, name), host, options.port)
+                if name not in shared or all((each.host, each.port) != listener[1:] for each in listeners):
+                    listeners.append(listener)
     if errors:
         raise InvalidServerConfig.joined(errors)
     problems = [ConfigProblem("", text) for text in port_collisions(listeners)]
     if problems:
         raise InvalidServerConfig(problems)
+
+
+def _ports_to_share(config: ServerConfig, manager: PluginManager) -> Collection[str]:
+    """Return the names of the frontends that may have one address together."""
+    table = manager.table("tritonpy_transports")
+    kinds: list[type[Transport]] = [table[name].load() for name in config.transport if name in table]
+    return [name for kind in kinds if kind.shares_ports for name in kind.carries]
 
 
 def _named(config: ServerConfig, section: str, manager: PluginManager) -> Mapping[str, Any]:

@@ -11,12 +11,14 @@ from pathlib import Path
 import msgspec
 
 from tritonpy.api.command import Command
-from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty
+from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty, not_negative
 from tritonpy.cli.lifecycle import Life
+from tritonpy.cli.memory_flags import MEMORY_FLAGS
 from tritonpy.cli.open_files import allow_many_open_files
 from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags
 from tritonpy.cli.plugin_options import check_plugin_options, describe_plugin_options
 from tritonpy.cli.single_model import single_model_repository
+from tritonpy.cli.transport import launch_transport, with_written_options
 from tritonpy.cli.triton_flags import TRITON_FLAGS
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.config.server.relative_paths import anchored
@@ -27,8 +29,24 @@ from tritonpy.plugins import PluginManager, make_plugin_manager
 
 LOG = logging.getLogger("tritonpy.cli")
 
-OWN_FLAGS = (Flag("host", "Server", not_empty("host"), "Address that every frontend binds to.", path="host"),)
-FLAGS = (*OWN_FLAGS, *TRITON_FLAGS)
+OWN_FLAGS = (
+    Flag("host", "Server", not_empty("host"), "Address that every frontend binds to.", path="host"),
+    Flag(
+        "frontend-processes",
+        "Server",
+        not_negative,
+        "Processes that serve HTTP and gRPC in front of the one that runs models; 0: that one does.",
+        path="frontend_processes",
+    ),
+    Flag(
+        "transport",
+        "Server",
+        not_empty("transport"),
+        "What carries HTTP and gRPC: envoy, or none where each frontend listens by itself.",
+        path="transport",
+    ),
+)
+FLAGS = (*OWN_FLAGS, *MEMORY_FLAGS, *TRITON_FLAGS)
 
 _METAVARS: dict[Parse, str] = {boolean: "BOOL", integer: "N"}
 
@@ -62,19 +80,18 @@ class ServeCommand(Command):
                 )
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Serve until a signal comes; return 0. Raises StartupError when the server cannot start."""
+        """Serve until a signal comes; return the exit status. Raises StartupError when the server cannot start."""
         given = read_flags(FLAGS, {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)})
         raw, origins, source = _read_file(arguments.config)
         allow_many_open_files()
         # until the event loop takes signals: end as on Ctrl-C, so that what was made is cleaned up
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            _compose_and_serve(arguments, raw, given, origins)
+            return _compose_and_serve(arguments, raw, given, origins)
         except InvalidServerConfig as error:
             raise error.located(origins.locate, source) from error
         finally:
             signal.signal(signal.SIGTERM, before)
-        return 0
 
 
 def _read_file(file: Path | None) -> tuple[object, Origins, str]:
@@ -87,14 +104,14 @@ def _read_file(file: Path | None) -> tuple[object, Origins, str]:
     return anchored(raw, file.parent), Origins(positions), str(file)
 
 
-def _compose_and_serve(arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins) -> None:
+def _compose_and_serve(arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins) -> int:
     config = compose(raw, given, origins)
     manager = make_plugin_manager(disable=config.plugins.disable)
     with ExitStack() as stack:
         config = _with_model(config, arguments, given, manager, stack)
         config = metrics_follow_http(config, given, manager)
         check_plugin_options(config, manager)
-        _serve(config, manager, given, stack)
+        return _serve(config, manager, given, stack)
 
 
 def compose(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
@@ -102,7 +119,7 @@ def compose(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
 
     Raises BadFlags or InvalidServerConfig.
     """
-    merged = overlay(raw, given, origins)
+    merged = with_written_options(overlay(raw, given, origins), raw, origins)
     control = merged.get("control") if isinstance(merged, dict) else None
     mode = control.get("mode") if isinstance(control, dict) else None
     if "load-model" in given.names() and mode != "explicit":
@@ -142,17 +159,20 @@ def _with_model(
     return config
 
 
-def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stack: ExitStack) -> None:
-    # the engine is needed only here: --help and errors come without it
-    from tritonpy.server import build
-
+def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stack: ExitStack) -> int:
     configure_logging(config.logging)
     log_uncaught_exceptions()
     for note in given.notes:
         LOG.info(note)
     if "strict-model-config" in given.names():
         LOG.warning("'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.")
+    if config.transport:
+        return launch_transport(config, manager)
+    # the engine is needed only here: --help and errors come without it
+    from tritonpy.server import build
+
     Life(build(config, manager), config.exit_timeout_s, stack.close).run()
+    return 0
 
 
 def plugin_options_help() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tritonpy.api.engine import (
     Engine,
@@ -13,6 +13,7 @@ from tritonpy.api.engine import (
     ModelStatistics,
     ServerMetadata,
 )
+from tritonpy.api.operation import Answerer, Operation, OperationCall
 from tritonpy.api.sharing import Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
@@ -20,6 +21,7 @@ from tritonpy.engine.admission import Admission
 from tritonpy.engine.leaving import leave_to_member
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.metadata import model_metadata
+from tritonpy.engine.operations import Operations
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.logs import LogChanges, LogSettings, change_logging, log_settings
 from tritonpy.model.loaded import ModelClosed
@@ -51,11 +53,17 @@ EXTENSIONS = [
 class ModelControl(Protocol):
     """What the engine needs of the repository: the operations that clients may ask for."""
 
-    def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+    def load(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
         """Load or reload."""
 
-    def unload(self, name: str, unload_dependents: bool = False) -> None:
-        """Unload, and with it what only it stands on."""
+    def unload(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+        """Unload all or some versions, and with all of them what only the model stands on."""
 
     def index(self, ready: bool) -> list[ModelIndex]:
         """List."""
@@ -83,6 +91,7 @@ class LocalEngine(Engine):
         self._strict = strict_readiness
         self._shared_memory = shared_memory
         self._tracing = tracing
+        self._operations = Operations()
         self.state = ServerState.INITIALIZING
         self._enter: Callable[[InferRequest], None] = self._hand_over
         self._control: ModelControl
@@ -94,6 +103,10 @@ class LocalEngine(Engine):
     def attach(self, control: ModelControl) -> None:
         """Take the repository; done once, before the server is READY."""
         self._control = control
+
+    def offer(self, operations: Mapping[Operation, Answerer]) -> None:
+        """Let clients call `operations`; done before the frontends start. Raises PluginError where a name or path is taken."""
+        self._operations.offer(operations)
 
     def close(self) -> None:
         """Write the traces that there are; takes as long as that does. No request is open any more."""
@@ -125,9 +138,11 @@ class LocalEngine(Engine):
     def _infer_from_regions(self, request: InferRequest) -> None:
         try:
             model = self._table.find(request.model_name, request.model_version)
-        except NotFound as error:
-            raise self._instead(error, request) from None
-        model.check_caller(request)  # what is wrong with the memory comes after what is wrong with the model
+        except (NotFound, Unavailable) as error:
+            if self._table.listed(request.model_name, request.model_version) is None:
+                raise self._instead(error, request) from None
+        else:
+            model.check_caller(request)  # what is wrong with the memory comes after what is wrong with the model
         held = hold_regions(self._shared_memory, request)
         try:
             self.infer(request)
@@ -143,7 +158,9 @@ class LocalEngine(Engine):
                 # It was replaced or unloaded between look-up and hand-over, and is not in the table any more: look again.
                 continue
             except (NotFound, Unavailable) as error:
-                if request.parent is None or not leave_to_member(request, self._table):
+                if request.parent is not None and leave_to_member(request, self._table):
+                    return
+                if self._table.cold is None or not self._table.cold.take(request):
                     raise self._instead(error, request) from None
             return
 
@@ -168,26 +185,32 @@ class LocalEngine(Engine):
         if self.state is not ServerState.READY:
             return False
         return not self._strict or all(
-            record.model.alive() if record.model is not None else record.reason == UNLOADED
-            for _, _, record in self._table.records()
+            record.model.alive()
+            if record.model is not None
+            else record.reason == UNLOADED or self._table.listed(name) is not None
+            for name, _, record in self._table.records()
         )
 
     def is_model_ready(self, name: str, version: int = -1) -> bool:
         self._require_ready()
         try:
             return self._table.find(name, version).is_ready()
-        except Unavailable:
+        except (NotFound, Unavailable) as error:
+            if self._table.listed(name, version) is not None:
+                return self._table.may_load(name, version)
+            if isinstance(error, NotFound):
+                raise
             return False
 
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         self._require_ready()
-        model = self._table.find(name, version)
-        versions = [version] if version != -1 else [model.version for model in self._table.ready(name)]
-        return model_metadata(model.config, versions)
+        config = self._table.config(name, version)
+        versions = [version] if version != -1 else self._table.versions(name)
+        return model_metadata(config, versions)
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         self._require_ready()
-        return self._table.find(name, version).config
+        return self._table.config(name, version)
 
     def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
         self._require_ready()
@@ -195,6 +218,8 @@ class LocalEngine(Engine):
             models = self._table.all_ready()
         else:
             models = self._table.ready(name)
+            if not models and self._table.listed(name, version) is not None:
+                return []
             if not models:
                 raise InvalidArgument(f"requested model '{name}' is not available")
             if version != -1:
@@ -213,13 +238,19 @@ class LocalEngine(Engine):
         self._require_ready()
         return self._control.index(ready)
 
-    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+    def load_model(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
         self._require_explicit()
-        self._control.load(name, config, files)
+        self._control.load(name, config, files, versions)
 
-    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
+    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
         self._require_explicit()
-        self._control.unload(name, unload_dependents)
+        self._control.unload(name, unload_dependents, versions)
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         return self._shared_memory.status(kind, name)
@@ -249,6 +280,12 @@ class LocalEngine(Engine):
 
     def change_log_settings(self, changes: LogChanges) -> None:
         change_logging(changes)
+
+    def operations(self) -> Sequence[Operation]:
+        return self._operations.listed()
+
+    def operate(self, name: str, call: OperationCall) -> Any:
+        return self._operations.call(name, call)
 
     def _require_traceable(self, model_name: str) -> None:
         try:

@@ -47,7 +47,7 @@ class Frame:
         self.words = words
         self.payload = payload
         self.descriptors = descriptors
-        self._extras = extras
+        self._extras: bytes | bytearray | dict[str, Any] = extras
 
     @property
     def has_extras(self) -> bool:
@@ -59,12 +59,15 @@ class Frame:
         """The JSON part; empty where the frame has none. Raises ProtocolError."""
         if not self._extras:
             return {}
+        if isinstance(self._extras, dict):
+            return self._extras
         try:
             extras = json.loads(self._extras)
         except (ValueError, RecursionError) as error:
             raise ProtocolError(f"a frame of kind {self.kind} has broken JSON: {error}") from error
         if not isinstance(extras, dict):
             raise ProtocolError(f"a frame of kind {self.kind} has JSON that is no object")
+        self._extras = extras  # it is read for its signatures, and by whoever handles it
         return extras
 
     def take_descriptors(self) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from tritonpy.model.finishing import Finishing
 from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.response_cache import ResponseCache
+from tritonpy.model.string_admission import admit_strings
 from tritonpy.runners.deadlines import Deadlines
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
@@ -119,6 +120,21 @@ class LoadedModel:
     def open(self) -> int:
         """Requests that were taken in and have no final answer yet."""
         return self._open
+
+    @property
+    def last_use_ms(self) -> int:
+        """When it last executed, in ms since 1970; 0 before that."""
+        return self._counters.last_inference_ms
+
+    def in_use(self) -> bool:
+        """Say whether requests are open, or sequences live that wait for their next one; it stays so only under `dispatcher.lock`."""
+        with self._lock:
+            return self._open > 0 or self._scheduler.is_live()
+
+    def refuse(self) -> None:
+        """Take no request any more: each is told to look the version up again."""
+        with self._lock:
+            self._closing = True
 
     def statistics(self) -> ModelStatistics:
         """Return everything counted, as of one moment."""
@@ -333,8 +349,7 @@ class LoadedModel:
 
     def close(self) -> None:
         """Refuse new requests, wait until the open ones are answered, then end the instances and free what they share."""
-        with self._lock:
-            self._closing = True
+        self.refuse()
         if self._cache is not None:
             self._cache.settle()  # what was taken in for a look-up may still have to be scheduled
         with self._lock:
@@ -372,20 +387,7 @@ class LoadedModel:
             self._delivery.deliver(answers)
 
     def _admit(self, batch: Batch) -> bool:
-        """Walk the large BYTES tensors that `infer` left unchecked, here off the event loop; refuse the broken ones."""
-        refused = False
-        for request in batch.requests:
-            if request.unchecked_strings:
-                try:
-                    self._check.check_strings(request)
-                except TritonError as error:
-                    refused = True
-                    request.respond(InferResponse.failed(request, error))
-        if refused:
-            batch.requests = [request for request in batch.requests if not request.answered]
-            if batch.slots is not None:
-                batch.slots = [None if slot is None or slot.answered else slot for slot in batch.slots]
-        return bool(batch.requests)
+        return admit_strings(batch, self._check)
 
     def _fail(self, batches: Sequence[Batch], error: BaseException) -> None:
         if not isinstance(error, TritonError):

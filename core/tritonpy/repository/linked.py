@@ -10,7 +10,7 @@ from tritonpy.config.qualified import called_model, namespace_of
 from tritonpy.config.validate.ensemble_members import any_decoupled, member_problems
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.dependencies import LATEST
-from tritonpy.repository.loader import Prepared
+from tritonpy.repository.prepared import Prepared
 from tritonpy.repository.reading import placed
 from tritonpy.repository.wish import Standing
 from tritonpy_protos.model_config_pb2 import ModelConfig

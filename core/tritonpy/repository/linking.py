@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from tritonpy.config.problem import InvalidConfig
 from tritonpy.errors import TritonError
@@ -77,6 +79,15 @@ class EnsembleLinks:
                 self._table.explain(key, newest.refusal)
             return newest.refusal
 
+    def narrow(self, key: str, versions: Collection[int]) -> None:
+        """Let the ensemble be without some of its versions from the next `relink` on."""
+        with self._lock:
+            wanted = self._wanted.get(key)
+            for wish in wanted.wishes if wanted is not None else ():
+                left = [version for version in wish.prepared.chosen()[0] if version not in versions]
+                wish.prepared = replace(wish.prepared, named=left)
+                wish.overridden, wish.built_on = True, None
+
     def drop(self, key: str) -> list[Departure]:
         """Want the ensemble no more; return what is to be retired of it."""
         with self._lock:
@@ -129,6 +140,12 @@ class EnsembleLinks:
             self._retiring.retire(*ended)
         for model in began:
             self._loaded(model)
+
+    @contextmanager
+    def standstill(self) -> Iterator[None]:
+        """Let no ensemble begin, end, or be wanted meanwhile."""
+        with self._lock:
+            yield
 
     def close(self) -> list[Departure]:
         """Let no ensemble begin any more, and want none; return what is to be retired of them."""
@@ -196,7 +213,7 @@ class EnsembleLinks:
             wish.unfit = error.message
             return {}
         try:
-            models = self._versions.load(prepared)
+            models = self._versions.load(prepared, self._versions.choose(prepared))
         except TritonError as error:
             wish.failure = error.message
             return {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,7 @@ from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.config.complete import fill_backend, merge_auto_complete
 from tritonpy.config.normalize import normalize
-from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
-from tritonpy.config.qualified import qualified
 from tritonpy.config.reading import ConfigReading
 from tritonpy.config.validate import validate
 from tritonpy.config.validate.batch_strategy import batch_library_problems
@@ -36,10 +33,10 @@ from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.local import list_model
 from tritonpy.repository.model_identity import model_identity
 from tritonpy.repository.opened import Opened, free
+from tritonpy.repository.prepared import Prepared
 from tritonpy.repository.reading import placed, read_config, string_parameters
 from tritonpy.repository.runtime import runtime_of
 from tritonpy.repository.surroundings import Surroundings
-from tritonpy.repository.versions import version_folders, versions_to_load
 from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import isolated, loads_elsewhere
 from tritonpy.runners.local import LocalRunner
@@ -52,43 +49,16 @@ SCHEDULERS = {"dynamic_batching": "dynamic", "sequence_batching": "sequence", "e
 _NO_EFFECT = "the parameter batch_policy '%s' has no effect: only dynamic_batching, and sequence_batching with 'oldest', ask a policy"
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A model on its way: what it says of itself, where its files are, and what must be given back when it is gone.
-
-    `config` is what the files say until `ModelLoader.complete` made it final; `source` and `positions` are where that stands.
-    """
-
-    listing: ModelListing
-    directory: Path
-    config: ModelConfig
-    source: str
-    positions: Positions
-    agents: AgentChain
-    release: Callable[[], None]
-    opened: Opened
-    namespace: str = ""
-    given: ModelConfig = field(default_factory=ModelConfig)
-    """The configuration before it was made final."""
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Those that the outputs of an ensemble have from its members, where it has none of its own."""
-
-    @property
-    def name(self) -> str:
-        """The model's name: that of its folder."""
-        return self.listing.name
-
-    @property
-    def key(self) -> str:
-        """The model's qualified name."""
-        return qualified(self.namespace, self.name)
-
-
 class ModelLoader:
     """Loads models in three steps, `prepare`, `complete`, and `load` for each version; keeps nothing of them."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._around = surroundings
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What the models have in common."""
+        return self._around
 
     def prepare(
         self, listing: ModelListing, path: Path, override: str | None, release: Callable[[], None], namespace: str = ""
@@ -131,12 +101,38 @@ class ModelLoader:
             if directory != path and override is None:
                 reading, source = self._reread(reading, source, directory)
                 given = reading.config
-            config = fill_backend(given, listing.name, listing.files, around.backends.files(given.backend))
-            config.runtime = runtime_of(config, around.backends)
+            config = self._with_backend(given, listing)
         except BaseException:
             agents.tell(AgentAction.LOAD_FAIL)
             raise
         return Prepared(listing, directory, config, source, reading.positions, agents, release, Opened(), given=config)
+
+    def described(self, given: ModelConfig, listing: ModelListing) -> ModelConfig | None:
+        """Return the configuration of a model that is not loaded, None where its files do not tell its inputs and outputs, or are not final."""
+        if given.model_repository_agents.agents:
+            return None
+        try:
+            config = self.normalized(self._with_backend(given, listing))
+        except (InvalidArgument, StartupError):  # its load will say so
+            return None
+        config.name = config.name or listing.name
+        return config if config.input and config.output else None
+
+    def in_processes(self, prepared: Prepared, config: ModelConfig, version: int) -> bool:
+        """Say whether the instances of a version will be processes of their own. Raises what isolation is refused with."""
+        if not config.backend:
+            return False
+        context = self._context(prepared, version)
+        try:
+            return isolated(context, self._backend(config))
+        finally:
+            context.metrics.close()
+
+    def _with_backend(self, given: ModelConfig, listing: ModelListing) -> ModelConfig:
+        backends = self._around.backends
+        config = fill_backend(given, listing.name, listing.files, backends.files(given.backend))
+        config.runtime = runtime_of(config, backends)
+        return config
 
     def _reread(self, reading: ConfigReading, source: str, directory: Path) -> tuple[ConfigReading, str]:
         """Return the configuration that the agents left, if they left one: that which named them was read before they looked at it.
@@ -255,6 +251,7 @@ class ModelLoader:
                 cancel_calls,
                 samples,
                 around.host_policies,
+                around.rings,
             )
         launcher = backend.worker_launcher(context)
         if launcher is None:
@@ -276,7 +273,7 @@ class ModelLoader:
         )
 
     def _auto_complete(self, prepared: Prepared) -> ModelConfig:
-        versions, _ = versions_to_load(prepared.config, version_folders(prepared.listing.files)[0])
+        versions = prepared.versions or prepared.chosen()[0]
         if not versions:
             return prepared.config
         context, backend = self._context(prepared, versions[-1]), self._backend(prepared.config)

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from tritonpy.errors import Code, Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded import LoadedModel
-from tritonpy.repository.loader import ModelLoader, Prepared
+from tritonpy.repository.loader import ModelLoader
+from tritonpy.repository.prepared import Prepared
 from tritonpy.repository.table import UNLOADED, ModelTable, State
-from tritonpy.repository.versions import version_folders, versions_to_load
+from tritonpy.repository.versions import version_folders
 
 log = logging.getLogger("tritonpy.repository")
 
@@ -23,15 +24,15 @@ class VersionLoading:
         self._loader = loader
         self._attempts = retries + 1
 
-    def load(self, prepared: Prepared) -> dict[int, LoadedModel]:
-        """Complete the configuration and return the loaded versions.
+    def load(self, prepared: Prepared, versions: Sequence[int]) -> dict[int, LoadedModel]:
+        """Complete the configuration and return the loaded `versions`, at least one.
 
         When one fails, those that had loaded are closed again and its error is raised.
         """
+        prepared.versions = tuple(versions)
         try:
-            chosen = self._choose(prepared)
-            self._complete(prepared, chosen)
-            return self._load_all(prepared, chosen)
+            self._complete(prepared, versions)
+            return self._load_all(prepared, versions)
         finally:
             prepared.opened.close()
 
@@ -64,12 +65,14 @@ class VersionLoading:
         return models
 
     @staticmethod
-    def _choose(prepared: Prepared) -> Sequence[int]:
+    def choose(prepared: Prepared) -> Sequence[int]:
+        """Return the versions that are to serve. Raises InvalidArgument where there is none, or one is missing that was asked for by name."""
         name = prepared.key
-        available, ignored = version_folders(prepared.listing.files)
-        for folder in ignored:
+        for folder in version_folders(prepared.listing.files)[1]:
             log.warning("ignore version directory '%s' which contains leading zeros in its directory name", folder)
-        chosen, missing = versions_to_load(prepared.config, available)
+        chosen, missing = prepared.chosen()
+        if prepared.named and missing:
+            raise InvalidArgument(f"model '{name}' has no version {', '.join(map(str, missing))} in its folder")
         for version in missing:
             log.error("version %d is specified for model '%s', but the version directory is not present", version, name)
         if not chosen:

@@ -9,12 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.api.repository import Repository
 from tritonpy.config.qualified import qualified
+from tritonpy.config.server.memory_settings import MemorySettings
 from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded import LoadedModel
+from tritonpy.repository.lazy.choice import lazy_choice
 from tritonpy.repository.linking import EnsembleLinks
 from tritonpy.repository.loader import ModelLoader
 from tritonpy.repository.loading import VersionLoading
@@ -24,6 +27,13 @@ from tritonpy.repository.retiring import Retiring
 from tritonpy.repository.sources import DUPLICATE, Scan, Sources
 from tritonpy.repository.table import ModelTable, State
 
+if TYPE_CHECKING:
+    from tritonpy.repository.budget.memory_budget import MemoryBudget
+    from tritonpy.repository.budget.patience import Patience
+    from tritonpy.repository.budget.report import MemoryReport
+    from tritonpy.repository.lazy.lazy_loading import LazyLoading
+
+NO_BOUND = MemorySettings()
 GONE = "model is no longer in a repository"
 log = logging.getLogger("tritonpy.repository")
 
@@ -53,17 +63,25 @@ class RepositoryManager:
         threads: int = 4,
         retries: int = 0,
         namespaced: bool = False,
+        memory: MemorySettings = NO_BOUND,
     ) -> None:
         versions = VersionLoading(table, loader, retries)
         self._sources = Sources(repositories, namespaced)
         self._table = table
         self._threads = threads
-        self._retiring = Retiring(table, events.unloaded)
+        self._loader = loader
+        self._events = events
+        self._retiring = Retiring(table, self._unloaded)
         self._links = EnsembleLinks(table, versions, self._retiring, events.loaded)
         self._models = ModelOperations(table, loader, versions, self._links, self._retiring, events.loaded)
         self._names: dict[str, str] = {}
         self._asked: set[str] = set()
         self._guard = threading.Lock()
+        self._memory = memory
+        self._lazy: LazyLoading | None = None
+        self._report: MemoryReport
+        if memory != NO_BOUND:
+            self._lazily()
 
     def load_all(self, names: Collection[str] | None = None) -> dict[str, TritonError]:
         """Load `names` (None: every model there is) and return what failed, by name. Raises Unavailable for an unreadable repository."""
@@ -89,6 +107,7 @@ class RepositoryManager:
                 finish(key, started, error)
 
         self._ask_for(wanted)
+        wanted = self._eager(wanted, found, failures)
         self._at_once(load, wanted)
         self._load_members(wanted)
         for key in wanted:
@@ -96,9 +115,16 @@ class RepositoryManager:
                 finish(key, time.monotonic(), self._settled(key))
         return failures
 
-    def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+    def load(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
         """Load or reload one model, and what it stands on; returns when it serves.
 
+        With `versions` those are loaded, whatever the version policy says, and what serves beside them goes on as it is, until the next load without.
         Raises a TritonError with the reason, the old versions then serve on. Where models have namespaces, all of this name are loaded.
         """
         _check_name(name)
@@ -109,23 +135,26 @@ class RepositoryManager:
         if not found.models and not files:
             raise _not_found(name, found)
         if files:
-            wanted = [LoadRequest(name, name, found.models.get(name), config, files)]
+            wanted = [LoadRequest(name, name, found.models.get(name), config, files, versions)]
         else:
-            wanted = [LoadRequest(key, name, model, config) for key, model in found.models.items()]
+            wanted = [LoadRequest(key, name, model, config, None, versions) for key, model in found.models.items()]
         keys = [one.key for one in wanted]
         self._ask_for(keys)
+        for one in wanted:
+            self._note(one)
         errors = [error for one in wanted if (error := self._tried(one)) is not None]
         self._load_members(keys)
         errors += [error for key in keys if (error := self._settled(key)) is not None]
         if errors:
             raise errors[0] if len(errors) == 1 else InvalidArgument("".join(error.message for error in errors))
 
-    def unload(self, name: str, unload_dependents: bool = False) -> None:
+    def unload(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
         """Let no new request reach the model; returns at once, what is in flight finishes. An unknown name is no error, as in Triton.
 
+        With `versions` only those are unloaded, until the next load without; with the last of them the model is.
         With `unload_dependents`, what an ensemble stands on is unloaded too, unless it was asked for itself or another ensemble stands on it.
         """
-        self._unload({key for key, its in list(self._names.items()) if its == name}, unload_dependents)
+        self._unload({key for key, its in list(self._names.items()) if its == name}, unload_dependents, versions)
 
     def poll(self) -> None:
         """Make the served models those on disk: load what is new or changed, unload what is gone."""
@@ -134,15 +163,22 @@ class RepositoryManager:
             key
             for key, model in found.models.items()
             if self._models.is_changed(LoadRequest(key, model.listing.name, model))
+            and not (self._lazy is not None and self._lazy.is_current(key, model))
         ]
-        gone = {key for key in self._models.wanted() if key not in found.models}
+        gone = {key for key in (*self._models.wanted(), *self._listed()) if key not in found.models}
         for key in sorted(gone):
             log.info("'%s': %s", key, DUPLICATE if key in found.duplicates else GONE)
         self._unload(gone)
+        changed = self._eager(changed, found, {})
         if changed:
             self._at_once(partial(self._try_load, found=found), changed)
             for key in changed:
                 self._settled(key)
+
+    def memory(self) -> dict[str, Any]:
+        """Return what is told of memory and of lazy models; there is something to tell where the server's configuration speaks of them."""
+        self._lazily()
+        return self._report.plain()
 
     def index(self, ready: bool) -> list[ModelIndex]:
         """List every model of the repositories and every one that is loaded."""
@@ -173,6 +209,8 @@ class RepositoryManager:
     def stop_loading(self) -> None:
         """Load nothing more: what has not begun fails, and what is loading now is dropped when it is done."""
         self._models.stop_loading()
+        if self._lazy is not None:
+            self._lazy.cold.stop()
         self._sources.interrupt()
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -181,40 +219,143 @@ class RepositoryManager:
 
     def close(self) -> None:
         """Close the repositories."""
+        if self._lazy is not None:
+            self._lazy.cold.close()
+        if self._models.memory is not None:
+            self._models.memory.close()
+        self._retiring.close()
         self._sources.close()
 
     def _ask_for(self, keys: Iterable[str]) -> None:
         with self._guard:
             self._asked.update(keys)
 
-    def _unload(self, keys: Collection[str], unload_dependents: bool = False) -> None:
+    def _unload(
+        self, keys: Collection[str], unload_dependents: bool = False, versions: Collection[int] = ()
+    ) -> None:  # fmt: skip
         while keys:
-            members = {member for key in keys for member in self._links.members(key)} if unload_dependents else set()
+            members = {key: self._links.members(key) for key in keys} if unload_dependents else {}
+            names = {key: self._names[key] for key in sorted(keys)}
+            gone = [key for key in names if not (versions and self._models.take_out_some(key, names[key], versions))]
             with self._guard:
-                self._asked.difference_update(keys)
-            self._models.take_out({key: self._names[key] for key in sorted(keys)})
-            keys = {member for member in members if member not in self._asked and not self._links.needed(member)}
+                self._asked.difference_update(gone)
+            if self._lazy is not None:
+                self._lazy.cold.forget(gone)
+            if not versions:
+                self._models.take_out(names)
+            followed = {member for key in gone for member in members.get(key, ())}
+            keys = {member for member in followed if member not in self._asked and not self._links.needed(member)}
+            versions = ()
 
-    def _load_members(self, keys: Iterable[str]) -> None:
-        """Load what the ensembles among `keys` stand on, and what that stands on."""
+    def _eager(self, keys: Sequence[str], found: Scan, failures: dict[str, TritonError]) -> list[str]:
+        """Return the models that are to be loaded now, and list those that are to be loaded when they are asked for."""
+        eager: dict[str, bool] = {}
+
+        def look(key: str) -> None:
+            model = found.models.get(key)
+            try:
+                lazy = model is not None and self._note(LoadRequest(key, model.listing.name, model))
+            except TritonError as error:
+                log.error("failed to load '%s': %s", key, error.message)
+                self._table.explain(key, error.message)
+                failures[key] = error
+            else:
+                eager[key] = not lazy or bool(self._table.ready(key))
+
+        self._at_once(look, keys)
+        return [key for key in keys if eager.get(key)]
+
+    def _note(self, request: LoadRequest, *, along: bool = False) -> bool:
+        """Say whether a model is lazy; then it is listed. Raises InvalidArgument where it does not say clearly whether it is."""
+        key, found = request.key, request.found
+        config_name = self._loader.surroundings.config_name
+        choice = None
+        if found is not None and not request.files:
+            choice = lazy_choice(found, request.config, config_name, self._memory, along=along)
+        if choice is not None and found is not None:
+            self._names[key] = request.name
+            self._lazily().note(key, found, choice, request.config)
+        elif self._lazy is not None:
+            self._lazy.cold.forget([key])
+        return choice is not None
+
+    def _listed(self) -> list[str]:
+        return [] if self._lazy is None else [model.key for model in self._lazy.cold.all()]
+
+    def _lazily(self) -> LazyLoading:
+        with self._guard:
+            if self._lazy is None:
+                from tritonpy.repository.budget.report import MemoryReport
+                from tritonpy.repository.lazy.lazy_loading import LazyLoading
+
+                self._lazy = LazyLoading(
+                    self._table,
+                    self._loader,
+                    self._sources,
+                    self._models,
+                    self._load_lazy_members,
+                    self._memory,
+                    self._threads,
+                )
+                self._report = MemoryReport(self._lazy, self._bounded(self._lazy))
+                self._loader.surroundings.metrics.add_source(self._report.families)
+            return self._lazy
+
+    def _bounded(self, lazy: LazyLoading) -> MemoryBudget | None:
+        if self._memory.limited:
+            from tritonpy.repository.budget.bounding import bound_memory
+
+            self._models.memory = bound_memory(self._table, self._loader, self._links, lazy, self._memory)
+        return self._models.memory
+
+    def _unloaded(self, model: LoadedModel) -> None:
+        if self._lazy is not None:
+            self._lazy.departed(model)
+        self._events.unloaded(model)
+
+    def _load_lazy_members(self, key: str, patience: Patience) -> list[TritonError]:
+        """Load what a lazy ensemble stands on; what nobody else asked for is lazy with it."""
+        return self._load_members([key], patience)
+
+    def _load_members(self, keys: Iterable[str], patience: Patience | None = None) -> list[TritonError]:
+        """Load what the ensembles among `keys` stand on, and what that stands on; return what went wrong."""
+        errors: list[TritonError] = []
+
+        def load(key: str) -> None:
+            model = found.models.get(key)
+            try:
+                if model is not None:
+                    along = patience is not None and key not in self._asked
+                    if along or self._lazy is None or self._lazy.cold.get(key) is None:
+                        self._note(LoadRequest(key, model.listing.name, model), along=along)
+            except TritonError as wrong:
+                errors.append(wrong)
+                return
+            failure = self._try_load(key, found, as_member=True, patience=patience)
+            if failure is not None:
+                errors.append(failure)
+
         seen = {self._names.get(key, key) for key in keys}
         while names := {name for key in keys for name in self._links.member_names(key)} - seen:
             seen |= names
             found = self._sources.look_up(*sorted(names))
             keys = found.names
-            self._at_once(partial(self._try_load, found=found, as_member=True), keys)
+            self._at_once(load, keys)
+        return errors
 
     def _at_once(self, load: Callable[[str], object], keys: Sequence[str]) -> None:
         with ThreadPoolExecutor(self._threads, thread_name_prefix="load") as pool:
             list(pool.map(load, keys))
 
-    def _try_load(self, key: str, found: Scan, *, as_member: bool = False) -> TritonError | None:
+    def _try_load(
+        self, key: str, found: Scan, *, as_member: bool = False, patience: Patience | None = None
+    ) -> TritonError | None:
         if key not in found.models:
             error = _not_found(key, found)
             log.error("%s", error.message)
             return error
         model = found.models[key]
-        return self._tried(LoadRequest(key, model.listing.name, model, as_member=as_member))
+        return self._tried(LoadRequest(key, model.listing.name, model, as_member=as_member, patience=patience))
 
     def _tried(self, request: LoadRequest) -> TritonError | None:
         self._names[request.key] = request.name

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonpy.api.repo_agent import AgentAction
 from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 from tritonpy.model.loaded import LoadedModel
+from tritonpy.repository.changing import Changes, Loaded
 from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.linking import EnsembleLinks
-from tritonpy.repository.loader import ModelLoader, Prepared
+from tritonpy.repository.loader import ModelLoader
 from tritonpy.repository.loading import VersionLoading
 from tritonpy.repository.local import list_model
 from tritonpy.repository.overrides import write_override
+from tritonpy.repository.prepared import Prepared
 from tritonpy.repository.retiring import Departure, Retiring
 from tritonpy.repository.sources import Found
 from tritonpy.repository.table import ModelTable
-from tritonpy.repository.updating import InstanceUpdates
 from tritonpy.repository.wish import Wish
+from tritonpy.repository.withdrawing import withdrawn
+
+if TYPE_CHECKING:
+    from tritonpy.repository.budget.memory_budget import MemoryBudget
+    from tritonpy.repository.budget.patience import Patience
 
 log = logging.getLogger("tritonpy.repository")
 
@@ -31,7 +38,9 @@ log = logging.getLogger("tritonpy.repository")
 class LoadRequest:
     """A model that is to be loaded: how it is called, where it is (None: only in `files`), and what the load request says instead of its files.
 
+    `versions` are to serve beside those that do; where it names none, those that the policy chooses are to serve, and no others.
     An ensemble's member (`as_member`) is left as a client's request made it; a plain load undoes what that said instead of the files.
+    `patience` says how long it may wait for memory (None: for nobody who uses any).
     """
 
     key: str
@@ -39,7 +48,9 @@ class LoadRequest:
     found: Found | None
     config: str | None = None
     files: Mapping[str, bytes] | None = None
+    versions: Sequence[int] = ()
     as_member: bool = False
+    patience: Patience | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -49,15 +60,6 @@ class LoadRequest:
 
 class FilesOutOfReach(Internal):
     """A model's files could not be had: that says nothing of them, and the next poll tries again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """What stands behind the serving versions of a model."""
-
-    fingerprint: str
-    overridden: bool
-    prepared: Prepared
 
 
 class ModelOperations:
@@ -81,12 +83,21 @@ class ModelOperations:
         self._links = links
         self._retiring = retiring
         self._tell_loaded = loaded
-        self._updates = InstanceUpdates(table, loader)
+        self._changes = Changes(table, loader, versions)
         self._failed: dict[str, str] = {}
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, Loaded] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
         self._stopping = False
+
+    @property
+    def memory(self) -> MemoryBudget | None:
+        """What every load keeps to; None where memory has no bound."""
+        return self._changes.memory
+
+    @memory.setter
+    def memory(self, budget: MemoryBudget) -> None:
+        self._changes.memory = budget
 
     def load(self, request: LoadRequest) -> None:
         """Load or reload a model, or prepare an ensemble, unless it did not change. Raises a TritonError, the old versions then serve on."""
@@ -96,7 +107,7 @@ class ModelOperations:
             try:
                 models, departures = self._load(request)
             except TritonError as error:
-                if not isinstance(error, FilesOutOfReach):
+                if not isinstance(error, FilesOutOfReach) and not _lacked_room(error):
                     self._failed[request.key] = request.fingerprint
                 stays = "; what is loaded goes on serving" if request.key in self._loaded else ""
                 log.error("%s%s", error.message.rstrip(), stays)
@@ -106,6 +117,27 @@ class ModelOperations:
         for model in models:
             self._tell_loaded(model)
         self._follow(departures)
+
+    def withdraw(self, key: str) -> bool:
+        """Take out a model that nobody uses, loads or stands on; False where somebody does, and then nothing happens. Never waits."""
+        lock = self._lock_of(key)
+        if not lock.acquire(blocking=False):
+            return False
+        try:
+            with self._links.standstill():
+                departures = [] if self._links.needed(key) else withdrawn(self._table, key, self._drop_one)
+        finally:
+            lock.release()
+        if departures:
+            self._follow(departures)
+        return bool(departures)
+
+    def _drop_one(self, key: str) -> list[Departure]:
+        departures = self._links.drop(key)
+        loaded = self._loaded.pop(key, None)
+        if loaded is not None:
+            departures += loaded.departures(key, self._table.swap(key, {}))
+        return departures
 
     def settle(self, key: str) -> None:
         """Raise InvalidArgument where `key` is an ensemble that cannot serve as it was last wanted."""
@@ -122,13 +154,41 @@ class ModelOperations:
         departures: list[Departure] = []
         for key, name in names.items():
             with self._lock_of(key):
-                departures += self._links.drop(key)
-                loaded = self._loaded.pop(key, None)
-                if loaded is not None:
-                    departures.append(Departure(key, self._table.swap(key, {}), loaded.prepared))
-                self._links.forget(key)
-                self._table.dismiss(key, name)
+                departures += self._forget(key, name)
         self._follow(departures)
+
+    def take_out_some(self, key: str, name: str, versions: Collection[int]) -> bool:
+        """Do the same with some versions of a model, until its next plain load; False where they were all that it had."""
+        with self._lock_of(key):
+            others = self._others(key, versions)
+            departures = self._narrow(key, versions) if others else self._forget(key, name)
+        self._follow(departures)
+        return others
+
+    def _others(self, key: str, versions: Collection[int]) -> bool:
+        wish = self._links.wish(key)
+        wanted = [model.version for model in self._table.ready(key)] if wish is None else wish.prepared.chosen()[0]
+        return not wanted or any(version not in versions for version in wanted)
+
+    def _narrow(self, key: str, versions: Collection[int]) -> Sequence[Departure]:
+        with self._guard:  # from here on `take_out_all` sees it
+            loaded = self._loaded.get(key)
+            if loaded is None:
+                self._links.narrow(key, versions)
+                return ()
+            staying = {model.version: model for model in self._table.ready(key) if model.version not in versions}
+            origins = {version: loaded.origins[version] for version in staying}
+            self._loaded[key] = Loaded(loaded.fingerprint, overridden=True, origins=origins)
+            old = self._table.swap(key, staying)
+        self._changes.keep(loaded, list(staying.values()))
+        gone = [model for model in old if model.version not in staying]
+        return loaded.departures(key, gone, origins.values())
+
+    def _forget(self, key: str, name: str) -> Sequence[Departure]:
+        departures = self._drop_one(key)
+        self._links.forget(key)
+        self._table.dismiss(key, name)
+        return departures
 
     def wanted(self) -> list[str]:
         """Return the models that serve, and the ensembles that would."""
@@ -151,7 +211,8 @@ class ModelOperations:
         departures = self._links.close()
         with self._guard:
             loaded, self._loaded = self._loaded, {}
-        departures += [Departure(key, self._table.swap(key, {}), entry.prepared) for key, entry in loaded.items()]
+        for key, entry in loaded.items():
+            departures += entry.departures(key, self._table.swap(key, {}))
         self._retiring.retire(*departures)
 
     def _follow(self, departures: Sequence[Departure]) -> None:
@@ -164,26 +225,30 @@ class ModelOperations:
     def _stands(self, request: LoadRequest) -> bool:
         """Say whether there is nothing to do."""
         standing = self._standing(request.key)
-        if request.config is not None or standing is None or standing.fingerprint != request.fingerprint:
+        if (
+            request.config is not None
+            or request.versions
+            or standing is None
+            or standing.fingerprint != request.fingerprint
+        ):
             return False
         return request.as_member or not standing.overridden
 
-    def _standing(self, key: str) -> _Loaded | Wish | None:
+    def _standing(self, key: str) -> Loaded | Wish | None:
         return self._loaded.get(key) or self._links.wish(key)
 
     def _load(self, request: LoadRequest) -> tuple[Sequence[LoadedModel], Sequence[Departure]]:
         """Return the versions that serve from now on, and what is to be retired."""
         request, prepared = self._prepare(request)
         self._table.introduce(request.key, request.name)
-        overridden = request.config is not None
+        prepared.named = request.versions
+        overridden = request.config is not None or bool(request.versions)
         if is_ensemble(prepared.config):
+            if request.versions:
+                self._versions.choose(prepared)
+                prepared.named = [*request.versions, *(model.version for model in self._table.ready(request.key))]
             return (), self._want(request.key, Wish(prepared, request.fingerprint, overridden))
-        entry = _Loaded(request.fingerprint, overridden, prepared)
-        before = self._loaded.get(request.key)
-        if before is not None and self._updates.may_update(before.prepared, prepared):
-            self._update(request.key, entry, before.prepared)
-            return (), ()
-        models, departures = self._load_versions(request.key, entry)
+        models, departures = self._load_versions(request, prepared, overridden)
         prepared.agents.tell(AgentAction.LOAD_COMPLETE)
         return models, departures
 
@@ -211,55 +276,44 @@ class ModelOperations:
         departures = []
         loaded = self._loaded.pop(key, None)
         if loaded is not None:  # its files made it an ensemble
-            departures.append(Departure(key, self._table.swap(key, {}), loaded.prepared))
+            departures += loaded.departures(key, self._table.swap(key, {}))
         self._links.want(key, wish)
         return departures
 
-    def _load_versions(self, key: str, entry: _Loaded) -> tuple[Sequence[LoadedModel], Sequence[Departure]]:
-        prepared = entry.prepared
+    def _load_versions(
+        self, request: LoadRequest, prepared: Prepared, overridden: bool
+    ) -> tuple[Sequence[LoadedModel], Sequence[Departure]]:
+        key, before = request.key, self._loaded.get(request.key)
         try:
-            models = self._versions.load(prepared)
+            change = self._changes.prepare(prepared, before, request.patience)
             try:
                 with self._guard:  # from here on `take_out_all` sees it
                     self._refuse_when_stopping()
-                    before, self._loaded[key] = self._loaded.get(key), entry
+                    self._loaded[key] = entry = Loaded(request.fingerprint, overridden, change.origins(before))
                     departures = self._links.drop(key)  # its files made it another model
-                    old = self._table.swap(key, models)
+                    old = self._table.swap(key, change.models)
             except Unavailable:
-                for model in models.values():
-                    model.close()
+                change.drop()
                 raise
         except Exception as error:
-            prepared.agents.tell(AgentAction.LOAD_FAIL)
-            prepared.release()
-            what = f"load failed for model '{key}': "
-            text = _failure(what, error).message
-            self._links.failed(key, prepared.name, text.removeprefix(what))
-            # Triton's code for this is INVALID_ARG, whatever went wrong in the backend
-            raise InvalidArgument(f"{text}\n") from error
+            raise self._failed_load(key, prepared, error) from error
         self._links.forget(key)
         if before is not None:
-            departures.append(Departure(key, old, before.prepared))
-        return list(models.values()), departures
+            gone = [model for model in old if model is not change.models.get(model.version)]
+            departures += before.departures(key, gone, entry.origins.values())
+        self._changes.make(change, before)
+        return list(change.built.values()), departures
 
-    def _update(self, key: str, entry: _Loaded, old: Prepared) -> None:
-        new = entry.prepared
-        try:
-            update = self._updates.prepare(old, new)
-            loaded = replace(old, listing=new.listing, given=new.given, config=update.config)
-            try:
-                with self._guard:  # from here on `take_out_all` sees it
-                    self._refuse_when_stopping()
-                    self._loaded[key] = replace(entry, prepared=loaded)
-            except Unavailable:
-                update.drop()
-                raise
-        except TritonError as error:
-            raise InvalidArgument(f"load failed for model '{key}': {error.message}\n") from error
-        finally:
-            new.release()  # what serves goes on with what it was loaded from
-        update.make()
-        log.info("changed the instances of '%s'", key)
+    def _failed_load(self, key: str, prepared: Prepared, error: Exception) -> InvalidArgument:
+        prepared.agents.tell(AgentAction.LOAD_FAIL)
+        prepared.release()
+        if prepared.account is not None:
+            prepared.account.close()
+        what = f"load failed for model '{key}': "
+        text = _failure(what, error).message
+        self._links.failed(key, prepared.name, text.removeprefix(what))
+        # Triton's code for this is INVALID_ARG, whatever went wrong in the backend
+        return InvalidArgument(f"{text}\n")
 
     def _refuse_when_stopping(self) -> None:
         if self._stopping:
@@ -268,6 +322,15 @@ class ModelOperations:
     def _lock_of(self, key: str) -> threading.Lock:
         with self._guard:
             return self._locks.setdefault(key, threading.Lock())
+
+
+def _lacked_room(error: TritonError) -> bool:
+    """Say whether memory was missing: that says nothing of the files, and may be otherwise soon."""
+    if not isinstance(error.__cause__, Unavailable):
+        return False
+    from tritonpy.repository.budget.no_room import NoRoom
+
+    return isinstance(error.__cause__, NoRoom)
 
 
 def _failure(what: str, error: Exception) -> TritonError:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.errors import InvalidArgument, NotFound, Unavailable
 from tritonpy.model.loaded import LoadedModel
+from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 UNLOADED = "unloaded"
+LAZY = "not loaded, it loads at its first request"
 NO_VERSION = 0  # stands for a model that failed before its versions were known
 
 
@@ -37,18 +40,42 @@ class VersionRecord:
     model: LoadedModel | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A model that is loaded when it is asked for: its configuration as far as its files tell it (None: not enough), and its versions."""
+
+    config: ModelConfig | None
+    versions: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class Entry:
-    """One model. `versions` is replaced as a whole, never changed: readers need no lock."""
+    """One model. `versions` is replaced as a whole, never changed: readers need no lock. `failed`: the last load of a listed one did."""
 
     versions: Mapping[int, VersionRecord] = field(default_factory=dict)
     latest: LoadedModel | None = None
+    listed: Listed | None = None
+    failed: bool = False
+
+
+class Cold(Protocol):
+    """What the models that are listed need of whoever loads them."""
+
+    def take(self, request: InferRequest) -> bool:
+        """Own `request` until its model is loaded; False where that is not listed."""
+
+    def rouse(self, name: str) -> None:
+        """Begin to load a model."""
+
+    def arriving(self, key: str, models: Mapping[int, LoadedModel]) -> AbstractContextManager[None]:
+        """Let `models` have what waits for them before they are found."""
 
 
 class ModelTable:
-    """Name -> entry. Look-ups take no lock; changes are made under one."""
+    """Name -> entry. Look-ups take no lock; changes are made under one. `cold` loads the listed models, None where there never was any."""
 
     def __init__(self) -> None:
+        self.cold: Cold | None = None
         self._entries: dict[str, Entry] = {}
         self._changes = threading.Lock()
 
@@ -79,8 +106,61 @@ class ModelTable:
         raise InvalidArgument(f"Request for unknown model: '{name}' is not found")
 
     def config(self, name: str, version: int = -1) -> ModelConfig:
-        """Return the configuration of the ready model. Raises as `find` does."""
-        return self.find(name, version).config
+        """Return the configuration of the ready model, or what is known of that of a listed one. Raises as `find` does.
+
+        Where the files of a listed model do not tell, it begins to load, and Unavailable is raised.
+        """
+        try:
+            return self.find(name, version).config
+        except (NotFound, Unavailable):
+            listed = self.listed(name, version)
+            if listed is None:
+                raise
+        if listed.config is None:
+            if self.cold is not None:
+                self.cold.rouse(name)
+            text = f"model '{name}' is being loaded: its files do not tell its inputs and outputs"
+            raise Unavailable(text, retry_after_s=1)
+        return listed.config
+
+    def key_of(self, name: str) -> str:
+        """Return the qualified name of the model that is called `name`. Raises as `find` does."""
+        return name if name in self._entries else self._elsewhere(name)[0]
+
+    def listed(self, name: str, version: int = -1) -> Listed | None:
+        """Return what is known of a model that loads when it is asked for, None where it, or this version of it, does not."""
+        try:
+            listed = self._entries[self.key_of(name)].listed
+        except (InvalidArgument, NotFound):
+            return None
+        return listed if listed is not None and version in (-1, *listed.versions) else None
+
+    def may_load(self, name: str, version: int = -1) -> bool:
+        """Say whether a request would have a listed model loaded: its last load did not fail."""
+        return self.listed(name, version) is not None and not self._entries[self.key_of(name)].failed
+
+    def enlist(self, key: str, name: str, listed: Listed, failure: str = "") -> None:
+        """Let a model be known though it is not loaded; `failure` is why its last load failed."""
+        self.introduce(key, name)
+        reason = f"{LAZY}; the last load failed: {failure}" if failure else LAZY
+        with self._changes:
+            entry = self._entries.setdefault(key, Entry())
+            entry.listed, entry.failed = listed, bool(failure)
+            kept = {
+                version: record
+                for version, record in entry.versions.items()
+                if record.model is not None or record.state is State.UNLOADING
+            }
+            absent = VersionRecord(State.UNAVAILABLE, reason)
+            self._replace(entry, {**dict.fromkeys(listed.versions or (NO_VERSION,), absent), **kept})
+
+    def strike(self, key: str) -> None:
+        """Undo `enlist`."""
+        with self._changes:
+            entry = self._entries[key]
+            entry.listed, entry.failed = None, False
+            kept = {v: record for v, record in entry.versions.items() if not record.reason.startswith(LAZY)}
+            self._replace(entry, kept)
 
     def ready(self, name: str) -> list[LoadedModel]:
         """Return the ready versions of `name`, ascending."""
@@ -91,6 +171,11 @@ class ModelTable:
             except (InvalidArgument, NotFound):
                 return []
         return [record.model for _, record in sorted(entry.versions.items()) if record.model is not None]
+
+    def versions(self, name: str) -> list[int]:
+        """Return the ready versions, ascending; of a listed model that is not loaded those that are loaded then."""
+        listed = self.listed(name)
+        return [model.version for model in self.ready(name)] or list(listed.versions if listed is not None else ())
 
     def all_ready(self) -> list[LoadedModel]:
         """Return every ready version of every model, by name and version."""
@@ -143,6 +228,8 @@ class ModelTable:
         with self._changes:
             entry = self._entries[name]
             if version in entry.versions and entry.versions[version].state is State.UNLOADING:
+                if entry.listed is not None and version in entry.listed.versions:
+                    reason = LAZY
                 self._replace(entry, {**entry.versions, version: VersionRecord(state, reason)})
 
     def swap(self, name: str, models: Mapping[int, LoadedModel]) -> list[LoadedModel]:
@@ -151,13 +238,19 @@ class ModelTable:
         Versions that served and are not among `models` become UNLOADING. A version that failed to load is forgotten: whatever was wrong with it,
         it is not wanted any more.
         """
+        if self.cold is None or not models:
+            return self._swap(name, models)
+        with self.cold.arriving(name, models):
+            return self._swap(name, models)
+
+    def _swap(self, name: str, models: Mapping[int, LoadedModel]) -> list[LoadedModel]:
         with self._changes:
             entry = self._entries.setdefault(name, Entry())
             versions: dict[int, VersionRecord] = {}
             for version, record in entry.versions.items():
                 if record.model is not None:
                     versions[version] = VersionRecord(State.UNLOADING)
-                elif record.state is State.UNLOADING or record.reason == UNLOADED:
+                elif record.state is State.UNLOADING or record.reason == UNLOADED or record.reason.startswith(LAZY):
                     versions[version] = record
             for version, model in models.items():
                 versions[version] = VersionRecord(State.READY, "", model)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tritonpy.api.repo_agent import AgentAction
 from tritonpy.model.loaded import LoadedModel
-from tritonpy.repository.loader import Prepared
+from tritonpy.repository.prepared import Prepared
 
 Standing = tuple[tuple[LoadedModel, ...], ...]
 """The serving versions of each step's model."""

@@ -71,6 +71,8 @@ class Dispatcher:
     def wait_ready(self, slot: Slot) -> bool:
         """Park the calling thread until the scheduler has a batch for `slot`; False when the model is closed, or done with `slot`."""
         while True:
+            if slot.handed is not None:
+                return True
             with self.lock:
                 if self._closed or slot.gone:
                     return False
@@ -131,6 +133,14 @@ class Dispatcher:
             if not self._closed:
                 self._rest(slot, 0)
             return not self._closed
+
+    def rest_if_nothing_waits(self, slot: Slot) -> bool:
+        """Note that `slot` is idle, unless a request waits or the model is closed; say whether it is."""
+        with self.lock:
+            if self.waiting or self._closed or slot.leaving:
+                return False
+            self._rest(slot, 0)
+            return True
 
     def withdraw(self, slot: Slot) -> None:
         """Ring `slot` no more until it asks for a batch again."""

@@ -61,6 +61,7 @@ class Instances:
     def drop(self, change: RosterChange) -> None:
         """End the new instances: everything stays as it is."""
         wait(self._runner.remove(_indexes(change.added)), GRACE_S)
+        self._runner.measure_memory()
 
 
 def _newcomers(seats: Sequence[Seat]) -> list[Newcomer]:

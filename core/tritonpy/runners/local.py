@@ -16,9 +16,11 @@ from tritonpy.errors import Unavailable
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicies
+from tritonpy.runners.inline import may_run_inline
 from tritonpy.runners.local_instance import LocalInstance
 from tritonpy.runners.memory_report import MemoryReport, lent, tells_memory
 from tritonpy.runners.readiness import ReadinessCheck
+from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Newcomer, Runner
 from tritonpy.runners.turn import Turn
 from tritonpy.runners.warmup import MakeSamples
@@ -44,6 +46,7 @@ class LocalRunner(Runner):
         cancel_calls: Callable[[InferRequest], None],
         samples: MakeSamples | None = None,
         policies: HostPolicies | None = None,
+        rings: Rings | None = None,
     ) -> None:
         self._model = model
         self._backend = backend
@@ -53,6 +56,7 @@ class LocalRunner(Runner):
         self._cancel_calls = cancel_calls
         self._samples = samples
         self._policies = policies or HostPolicies()
+        self._rings = rings if may_run_inline(model, backend) else None
         self._changing = threading.Lock()
         self._instances: dict[int, LocalInstance] = {}  # replaced as a whole: readers take no lock
         self._leaving: list[LocalInstance] = []
@@ -93,6 +97,8 @@ class LocalRunner(Runner):
     def stop(self) -> None:
         with self._changing:
             self._stopped = True
+            for instance in self._instances.values():
+                instance.keep_off_loop()
             self._dispatcher.close()
             for instance in (*self._instances.values(), *self._leaving):
                 instance.stop()
@@ -121,6 +127,8 @@ class LocalRunner(Runner):
         # What the limiter knows the instance by: unlike its name unique, also while a version and its replacement are both loaded.
         permit = f"{context.name}#{next(_serial)}"
         limited = not context.passive and self._limiter.register(permit, context.device_id, group)
+        policy = self._policies.of(context)
+        inline = context.kind == "CPU" and not limited and policy is None
         return LocalInstance(
             self._model,
             self._backend,
@@ -129,8 +137,9 @@ class LocalRunner(Runner):
             self._guards,
             self._samples,
             Turn(self._limiter, permit, self._dispatcher.wake) if limited else None,
-            self._policies.of(context),
+            policy,
             _nothing if context.passive else partial(self._limiter.unregister, permit),
+            self._rings if inline else None,
         )
 
     def _held(self) -> list[MemoryUsage]:

@@ -6,13 +6,18 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from time import thread_time_ns
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
+from tritonpy.clock import now_ns
 from tritonpy.errors import Unavailable
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicy
+from tritonpy.runners.inline_slot import InlineSlot
+from tritonpy.runners.quickness import Quickness
+from tritonpy.runners.rings import Rings
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.turn import Turn
 from tritonpy.runners.warmup import MakeSamples, warm_up
@@ -24,7 +29,8 @@ log = logging.getLogger("tritonpy.instance")
 class LocalInstance:
     """`built` is done when the instance can execute, or with what its backend raised, also once it is closed; `over` when the thread is about to end.
 
-    `turn` is None where no rate limiter has to be asked; `forget` is called when the instance is no more.
+    `turn` is None where no rate limiter has to be asked; `forget` is called when the instance is no more. With `rings` the event loop may
+    execute a request that comes alone, where the instance is known to be quick (`Quickness`): then the thread sleeps.
     """
 
     def __init__(
@@ -38,9 +44,14 @@ class LocalInstance:
         turn: Turn | None,
         policy: HostPolicy | None,
         forget: Callable[[], None],
+        rings: Rings | None = None,
     ) -> None:
         self.context = context
+        self._quickness: Quickness | None = None
         self.slot = Slot(context)
+        if rings is not None:
+            self._quickness = Quickness()
+            self.slot = InlineSlot(context, rings, self._quickness, self._run_on_loop)
         self.built: Future[Backend] = Future()
         self.over: Future[None] = Future()
         self._model = model
@@ -68,6 +79,11 @@ class LocalInstance:
         """Take requests from now on; an instance that is passive takes none."""
         self._serves = True
         self._word.set()
+
+    def keep_off_loop(self) -> None:
+        """Let the thread execute everything from now on: it is about to end."""
+        if self._quickness is not None:
+            self._quickness.give_up()
 
     def leave(self) -> None:
         """End when everything that is bound to the instance is done."""
@@ -162,11 +178,39 @@ class LocalInstance:
 
     def _execute_next(self, backend: Backend) -> None:
         batch = self._next_batch(UNBOUNDED)
-        if batch is not None:
+        if batch is None:
+            return
+        if self._quickness is None or len(batch.requests) > 1 or self._dispatcher.waiting:
             self._execute(backend, batch)
+        else:  # it came alone, as those do that the event loop may run
+            self._learn(self._quickness, backend, batch)
+
+    def _run_on_loop(self) -> None:
+        """Execute what waits, if it is a single request that will be quick; leave it to the thread otherwise."""
+        quickness, slot = self._quickness, self.slot
+        assert quickness is not None, "only an instance with rings is run by the loop: this is a bug"  # noqa: S101
+        batch: Batch | None = None
+        try:
+            if self._dispatcher.waiting == 1 and quickness.hopeful:
+                batch = self._dispatcher.take(slot, 1)
+        except Exception as error:  # as in `_serve`
+            self._guards.drop(error)
+        if batch is not None and quickness.sure(batch):
+            batch.model = self._model
+            self._learn(quickness, self.built.result(), batch, on_loop=True)
+            if self._dispatcher.rest_if_nothing_waits(slot):
+                return
+        else:
+            slot.handed = batch
+        slot.bell.release()
+
+    def _learn(self, quickness: Quickness, backend: Backend, batch: Batch, on_loop: bool = False) -> None:
+        begin_ns, busy_ns = now_ns(), thread_time_ns()
+        self._execute(backend, batch)
+        quickness.took(batch, thread_time_ns() - busy_ns, now_ns() - begin_ns, on_loop)
 
     def _next_batch(self, count: int) -> Batch | None:
-        batch = self._dispatcher.take(self.slot, count)
+        batch, self.slot.handed = self.slot.handed or self._dispatcher.take(self.slot, count), None
         if batch is None:
             return None
         batch.model = self._model

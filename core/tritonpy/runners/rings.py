@@ -34,10 +34,14 @@ class Rings:
         self._loop = None
         self._ring()
 
+    def in_turn(self) -> bool:
+        """Say whether the caller is called by the loop."""
+        # Not the thread's identity: a loop that does not run at the moment has no turn that could end.
+        return self._loop is not None and asyncio._get_running_loop() is self._loop
+
     def soon(self, ring: Callable[[], None]) -> None:
         """Call `ring`, now or at the end of the turn."""
         loop = self._loop
-        # Not the thread's identity: a loop that does not run at the moment has no turn that could end.
         if loop is None or asyncio._get_running_loop() is not loop:
             ring()
             return

@@ -20,6 +20,7 @@ class Slot:
         "context",
         "dismissed",
         "gone",
+        "handed",
         "idle",
         "index",
         "joined",
@@ -34,6 +35,7 @@ class Slot:
         self.index = context.index
         self.name = context.name
         self.open = 0  # requests that the instance holds unanswered
+        self.handed: Batch | None = None  # cut already, for the thread to execute
         self.joined: list[Batch] = []  # taken by the backend itself, in the middle of an execution
         self.idle = False
         self.leaving = False  # it gets nothing that is not bound to it

@@ -50,12 +50,15 @@ if TYPE_CHECKING:
     from tritonpy.testing.contracts.engine import EngineContract
     from tritonpy.testing.contracts.frontend import FrontendContract
     from tritonpy.testing.contracts.observer import ObserverContract
+    from tritonpy.testing.contracts.operations import OperationGroupContract
     from tritonpy.testing.contracts.rate_limiter import RateLimiterContract
     from tritonpy.testing.contracts.repo_agent import RepoAgentContract
     from tritonpy.testing.contracts.repository import RepositoryContract
+    from tritonpy.testing.contracts.router import RouterContract
     from tritonpy.testing.contracts.scheduler import SchedulerContract
     from tritonpy.testing.contracts.sharing import SharingContract
     from tritonpy.testing.contracts.trace_sink import TraceSinkContract
+    from tritonpy.testing.contracts.transport import TransportContract
     from tritonpy.testing.in_process_server import RunningServer, running_server
     from tritonpy.testing.model_repository import ModelRepository
     from tritonpy.testing.parse import model_config
@@ -84,9 +87,11 @@ _MODULES = {
     "InferenceServerException": "client.exception",
     "ModelRepository": "model_repository",
     "ObserverContract": "contracts.observer",
+    "OperationGroupContract": "contracts.operations",
     "RateLimiterContract": "contracts.rate_limiter",
     "RepoAgentContract": "contracts.repo_agent",
     "RepositoryContract": "contracts.repository",
+    "RouterContract": "contracts.router",
     "RunningServer": "in_process_server",
     "SchedulerContract": "contracts.scheduler",
     "SharingContract": "contracts.sharing",
@@ -96,6 +101,7 @@ _MODULES = {
     "ToyEngine": "toy_engine",
     "ToyModel": "toy_model",
     "TraceSinkContract": "contracts.trace_sink",
+    "TransportContract": "contracts.transport",
     "Witness": "witness",
     "model_config": "parse",
     "random_inputs": "sample_inputs",
@@ -127,9 +133,11 @@ __all__ = [
     "InferenceServerException",
     "ModelRepository",
     "ObserverContract",
+    "OperationGroupContract",
     "RateLimiterContract",
     "RepoAgentContract",
     "RepositoryContract",
+    "RouterContract",
     "RunningServer",
     "SchedulerContract",
     "SchedulerHarness",
@@ -139,6 +147,7 @@ __all__ = [
     "ToyEngine",
     "ToyModel",
     "TraceSinkContract",
+    "TransportContract",
     "Witness",
     "model_config",
     "random_inputs",

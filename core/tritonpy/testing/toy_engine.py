@@ -6,10 +6,11 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 from google.protobuf import json_format
 
+from tritonpy.api.authenticator import Verb
 from tritonpy.api.engine import (
     Duration,
     Engine,
@@ -21,6 +22,7 @@ from tritonpy.api.engine import (
     ServerMetadata,
     TensorMetadata,
 )
+from tritonpy.api.operation import Operation, OperationCall
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.errors import Cancelled, DecoupledRefused, Internal, InvalidArgument, NotFound, TritonError
@@ -40,6 +42,8 @@ from tritonpy.types import (
     Tensor,
 )
 from tritonpy_protos.model_config_pb2 import ModelConfig
+
+TOY_OPERATION = Operation("repeat_thing", "PUT", "toys/{thing}", "Say of a toy what the caller says.", Verb.MANAGE)
 
 
 class ToyEngine(Engine):
@@ -90,7 +94,9 @@ class ToyEngine(Engine):
     def infer(self, request: InferRequest) -> None:
         model = self._ready_model(request.model_name, request.model_version)
         if model.config.model_transaction_policy.decoupled and not request.accepts_decoupled:
-            raise DecoupledRefused(f"model '{request.model_name}' gives any number of answers, this caller takes one")
+            raise DecoupledRefused(
+                f"model '{request.model_name}' answers any number of times, the caller takes one answer"
+            )
         expected = {item.name for item in model.config.input}
         if set(request.inputs) != expected:
             raise InvalidArgument(f"expected the inputs {sorted(expected)}, got {sorted(request.inputs)}")
@@ -199,18 +205,28 @@ class ToyEngine(Engine):
             for name in self._models if not (ready and name in self._unloaded)
         ]  # fmt: skip
 
-    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+    def load_model(
+        self,
+        name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
         if name not in self._models:
             raise Internal(f"failed to load '{name}', failed to poll from model repository")
         model = self._models[name]
+        if versions and set(versions) != {1}:
+            raise InvalidArgument(f"load failed for model '{name}': a toy has version 1 alone, not {list(versions)}\n")
         if config is not None:
             replaced = ModelConfig()
             json_format.Parse(config, replaced)
             self._models[name] = ToyModel(replaced, model.function)
         self._unloaded.discard(name)
 
-    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
-        self._unloaded.add(self._model(name).config.name)
+    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+        model = self._model(name)
+        if not versions or 1 in versions:
+            self._unloaded.add(model.config.name)
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         return self._regions.status(kind, name)
@@ -234,6 +250,16 @@ class ToyEngine(Engine):
     def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
         self._require_traceable(model_name)
         self._tracing.change(changes, model_name)
+
+    def operations(self) -> Sequence[Operation]:
+        return [TOY_OPERATION]
+
+    def operate(self, name: str, call: OperationCall) -> Any:
+        if name != TOY_OPERATION.name:
+            return super().operate(name, call)
+        if call.body is None:
+            raise InvalidArgument("say something, and it is repeated")
+        return {"thing": call.parameters["thing"], "said": call.body, "revision": (call.revision or 0) + 1}
 
     def _require_traceable(self, name: str) -> None:
         if name and (name not in self._models or name in self._unloaded):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
@@ -28,6 +28,7 @@ class Tracing(Tracer):
         self._noted = TraceLevel.TIMESTAMPS | (TraceLevel.TENSORS if sink.takes_tensors else TraceLevel.OFF)
         self._lock = threading.Lock()
         self._courier = Courier()
+        self.activity_changed: Callable[[], None] = lambda: None  # called where `active` may have become another
         lack = sink.missing()
         rule = TraceRule(level_of(start.level), start.rate, start.count, start.log_frequency, lack)
         self._rules = TraceRules(rule)
@@ -76,6 +77,7 @@ class Tracing(Tracer):
         self.active = any(
             rule.level and (self._sink.headers or not rule.problem) and not rule.lack for rule in self._rules.all()
         )
+        self.activity_changed()
 
     def _warn_of_what_is_not_noted(self) -> None:
         if any(rule.level & ~self._noted for rule in self._rules.all()):

@@ -15,7 +15,7 @@ class InferResponse(msgspec.Struct, eq=False):
     """One answer. With `error` set, `outputs` is empty.
 
     A decoupled model gives any number of answers and marks one `final`; a final answer that is `empty` carries no
-    data and only ends the request.
+    data and only ends the request. One that is `refused` says what `Engine.infer` would have raised, had the engine not been in another process.
     """
 
     outputs: Sequence[Tensor]
@@ -26,6 +26,7 @@ class InferResponse(msgspec.Struct, eq=False):
     error: TritonError | None = None
     final: bool = True
     empty: bool = False
+    refused: bool = False
 
     @classmethod
     def failed(cls, request: InferRequest, error: TritonError) -> InferResponse:

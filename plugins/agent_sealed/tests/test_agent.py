@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 from typing import ClassVar
 
@@ -9,9 +11,11 @@ import pytest
 import tritonpy_agent_sealed
 from tritonpy import AgentAction, AgentModel, InvalidArgument
 from tritonpy.testing import RepoAgentContract
+from tritonpy_agent_sealed import agent as agent_module
 from tritonpy_agent_sealed.agent import SealedAgent
 from tritonpy_agent_sealed.keys import encryption_key, new_encryption_key, signing_key
 from tritonpy_agent_sealed.manifest import Manifest, SealedFile, write
+from tritonpy_agent_sealed.options import SealedOptions
 from tritonpy_agent_sealed.sealing import seal
 
 from .conftest import CONTENT, Keys
@@ -140,3 +144,45 @@ def test_nothing_of_an_encrypted_model_can_be_read_but_its_configuration(sealed)
 def test_a_folder_that_cannot_be_written_fails_the_load(load, keys, tmp_path):
     with pytest.raises(InvalidArgument, match=r"model 'm' cannot be opened: .*no-such"):
         load(options=keys.options(directory=tmp_path / "no-such"))
+
+
+def test_a_key_that_cannot_be_read_takes_nothing_from_the_others(load, keys, tmp_path, caplog):
+    broken = tmp_path / "broken.pem"
+    broken.write_text("no key")
+    options = SealedOptions(
+        verify_key_files=(str(broken), keys.at("verify.pem"), str(tmp_path / "gone.pem")),
+        decryption_key_files=(keys.at("encryption.key"),),
+        directory=tmp_path / "opened",
+    )
+    load(options=options)
+    assert f"models that it signed are not loaded: {broken} holds no public key in PEM" in caplog.text
+    assert "gone.pem cannot be read: No such file" in caplog.text
+
+
+def test_without_any_key_that_can_be_read_nothing_is_loaded_and_all_reasons_are_told(load, keys, tmp_path):
+    options = SealedOptions(
+        verify_key_files=(str(tmp_path / "gone.pem"), keys.at("encryption.key")), directory=tmp_path / "opened"
+    )
+    with pytest.raises(
+        InvalidArgument, match=r"gone\.pem cannot be read: No such file.*; .*holds no public key in PEM"
+    ):
+        load(options=options)
+
+
+def test_a_full_disk_is_told_in_words(load, monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(agent_module, "unseal", full)
+    text = f"model 'm' cannot be opened: No space left on device: {tmp_path / 'opened'} has no room"
+    with pytest.raises(InvalidArgument, match=re.escape(text)):
+        load()
+
+
+def test_another_fault_of_the_disk_names_the_file(load, monkeypatch, tmp_path):
+    def broken(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "1/model.onnx")
+
+    monkeypatch.setattr(agent_module, "unseal", broken)
+    with pytest.raises(InvalidArgument, match=r"cannot be opened: Input/output error \(1/model.onnx\)$"):
+        load()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 from pathlib import Path
 from typing import ClassVar
 
 from tritonpy import AgentAction, AgentModel, InvalidArgument, RepoAgent, TritonError
-from tritonpy_agent_sealed.keys import verify_key
+from tritonpy_agent_sealed.keys import trusted_keys
 from tritonpy_agent_sealed.manifest import read
 from tritonpy_agent_sealed.opening import unseal
 from tritonpy_agent_sealed.options import SealedOptions
@@ -34,11 +37,18 @@ class SealedAgent(RepoAgent):
 
     def _opened(self, model: AgentModel) -> Path:
         try:
-            manifest = read(model.path, model.name, [verify_key(where) for where in self.options.verify_keys])
+            manifest = read(model.path, model.name, trusted_keys(self.options.verify_keys))
             self._folder = PrivateFolder(self.options.directory)
             unseal(model.path, self._folder.path, manifest, self.options.decryption_keys)
         except TritonError as error:
             raise InvalidArgument(f"model '{model.name}' is not loaded: {error}") from error
         except OSError as error:
-            raise InvalidArgument(f"model '{model.name}' cannot be opened: {error}") from error
+            raise InvalidArgument(f"model '{model.name}' cannot be opened: {self._in_words(error)}") from error
         return self._folder.path
+
+    def _in_words(self, error: OSError) -> str:
+        what = os.strerror(error.errno) if error.errno else str(error)
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            return f"{what} ({error.filename})" if error.filename else what
+        folder = self.options.directory or Path(tempfile.gettempdir())
+        return f"{what}: {folder} has no room for what is in it when it is decrypted; make some, or give the agent another directory"

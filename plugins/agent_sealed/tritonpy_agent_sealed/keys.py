@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tritonpy import InvalidArgument
 
 KEY_BYTES = 32
+log = logging.getLogger("tritonpy.repository")
 _ENVIRONMENT = "env:"
 
 
@@ -64,6 +66,21 @@ def verify_key(where: str) -> Ed25519PublicKey:
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidArgument(f"{where} holds a key that is not of Ed25519")
     return key
+
+
+def trusted_keys(places: Sequence[str]) -> list[Ed25519PublicKey]:
+    """Read the public keys. One that cannot be read is logged and trusts nobody, the others still count. Raises InvalidArgument where none can be."""
+    keys, problems = [], []
+    for where in places:
+        try:
+            keys.append(verify_key(where))
+        except InvalidArgument as error:
+            problems.append(error.message)
+    if problems and not keys:
+        raise InvalidArgument("; ".join(problems))
+    for problem in problems:
+        log.warning("models that it signed are not loaded: %s", problem)
+    return keys
 
 
 def encryption_key(where: str) -> bytes:

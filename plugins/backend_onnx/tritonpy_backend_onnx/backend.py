@@ -33,6 +33,7 @@ class OnnxRuntimeBackend(Backend):
     # int32[8,16] add/sub does 70k runs/s with one and 38k with two, a 1024-wide network 860 and 680.
     default_instance_count: ClassVar[int] = 1
     uses_gpu: ClassVar[bool] = has_cuda()
+    runs_on_any_thread: ClassVar[bool] = True
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:

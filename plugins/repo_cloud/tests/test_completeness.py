@@ -65,3 +65,15 @@ def test_a_marker_makes_a_model_whole_when_no_file_is_newer():
 
 def test_a_marker_deeper_in_the_folder_is_none():
     assert Marked("DONE").wants("m", [file("1/DONE")], 0)
+
+
+def test_a_file_that_goes_without_a_new_marker_makes_a_model_incomplete():
+    marked = Marked("DONE")
+    done, again = file("DONE", "1", 5), file("DONE", "2", 9)
+    assert marked.wants("m", [file("a"), file("b"), done], 0) == ""
+    assert marked.wants("m", [file("a"), done], 1) == "'m/b' is gone, and its marker file 'DONE' is the same"
+    assert marked.wants("m", [file("a"), file("b"), done], 2) == ""
+    assert marked.wants("m", [file("a"), again], 3) == ""
+    assert marked.wants("m", [again], 4)
+    marked.keep({"other"})
+    assert marked.wants("m", [again], 5) == ""

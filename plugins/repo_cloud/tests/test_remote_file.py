@@ -86,3 +86,9 @@ def test_every_file_in_a_visible_folder_belongs_to_the_model_of_that_name(paths)
         path for path in paths if "/" in path and not path.startswith(".")
     }
     assert all(file.path.startswith(f"{name}/") for name, each in models.items() for file in each)
+
+
+def test_a_stray_key_with_two_slashes_is_of_no_model():
+    found = remote_files("bucket/models", {"bucket/models//x": {"size": 1}, "bucket/models//y/1/f": {"size": 1}})
+    assert [file.path for file in found] == ["/x", "/y/1/f"]
+    assert by_model(found) == {}

@@ -10,6 +10,7 @@ import pytest
 
 from tritonpy import Backend, StartupError, hookimpl
 from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, running_server
+from tritonpy_repo_cloud.store import Store
 
 from .stores.proxy import Fault, is_data
 
@@ -282,3 +283,30 @@ def test_unloaded_models_leave_nothing_but_the_cache(place_in, tmp_path):
         InProcessClient(server).unload_model("a")
         until(lambda: not list(leases.glob("*/*/a")))
     assert list(leases.iterdir()) == []
+
+
+def test_of_a_lazy_model_nothing_but_its_configuration_is_fetched_before_its_first_request(place_in, monkeypatch):
+    place = place_in("moto")
+    place.fill({"a": model(b"of a"), "b": model(b"of b")})
+    fetched = []
+    read = Store.read
+    monkeypatch.setattr(
+        Store, "read", lambda self, file, start, end: (fetched.append(file.path), read(self, file, start, end))[1]
+    )
+    with serving(at(place), memory={"lazy": ["*"], "budget": "1GiB"}) as server:
+        assert [tensor.name for tensor in server.engine.model_metadata("a").inputs] == ["IN"]
+        assert set(fetched) == {"a/config.pbtxt", "b/config.pbtxt"}
+        assert answer(server, "a") == b"of a"
+        assert {path for path in fetched if path.endswith("value")} == {"a/1/value"}
+
+
+def test_lazy_models_are_listed_and_loaded_from_the_cache_while_the_store_is_away(place_in, proxied):
+    place = place_in("moto")
+    place.fill({"a": model(b"of a")})
+    proxy = proxied(place)
+    with serving(at(place, proxy.port, attempts=1)) as server:
+        assert answer(server, "a") == b"of a"
+    proxy.rule = lambda request: Fault(status=500)
+    with serving(at(place, proxy.port, attempts=1), memory={"lazy": ["*"]}) as server:
+        assert server.engine.repository_index()[0].state == "UNAVAILABLE"
+        assert answer(server, "a") == b"of a"

@@ -44,10 +44,11 @@ class Stable:
 
 
 class Marked:
-    """A model is whole when its marker file is there and none of its files is newer, where the store tells times."""
+    """A model is whole when its marker file is there, none of its files is newer, where the store tells times, and none went without a new marker."""
 
     def __init__(self, marker: str) -> None:
         self._marker = marker
+        self._whole: dict[str, tuple[RemoteFile, frozenset[str]]] = {}
 
     def wants(self, name: str, files: Sequence[RemoteFile], now: float) -> str:
         path = f"{name}/{self._marker}"
@@ -55,13 +56,20 @@ class Marked:
         if marker is None:
             return f"its marker file '{self._marker}' is not there"
         newer = [file.path for file in files if _newer(file, marker)]
-        return f"'{newer[0]}' is newer than its marker file '{self._marker}'" if newer else ""
+        if newer:
+            return f"'{newer[0]}' is newer than its marker file '{self._marker}'"
+        paths = frozenset(file.path for file in files)
+        before, known = self._whole.get(name, (None, paths))
+        if before == marker and known - paths:
+            return f"'{min(known - paths)}' is gone, and its marker file '{self._marker}' is the same"
+        self._whole[name] = marker, paths
+        return ""
 
     def vouch(self, name: str, files: Sequence[RemoteFile]) -> None:
         pass
 
     def keep(self, names: Collection[str]) -> None:
-        pass
+        self._whole = {name: seen for name, seen in self._whole.items() if name in names}
 
 
 def _look(files: Sequence[RemoteFile]) -> object:

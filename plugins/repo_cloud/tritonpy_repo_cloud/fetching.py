@@ -40,6 +40,10 @@ class Fetching:
         """Say whether the cache has all of these files."""
         return all(self._cache.has(self._key(file)) for file in files if not _is_folder(file))
 
+    def kept(self, file: RemoteFile) -> bytes | None:
+        """Return the content of a file that the cache has, None where it has it no more. Raises OSError."""
+        return self._cache.content(self._key(file))
+
     def fetch(self, name: str, files: Sequence[RemoteFile], lease: Lease) -> tuple[dict[str, str], bool]:
         """Return the digests of the files by their paths, all of which `lease` holds, and whether something had to be fetched.
 

@@ -35,8 +35,8 @@ def remote_files(root: str, found: Mapping[str, Mapping[str, Any]]) -> list[Remo
     folders: dict[str, str] = {}
     files: list[RemoteFile] = []
     for address, info in found.items():
-        path = address[len(root) :].lstrip("/")
-        if not path:
+        path = address[len(root) :].removeprefix("/")
+        if not path.strip("/"):
             continue
         if info.get("type") == "directory" or path.endswith("/"):
             folders[path.rstrip("/")] = address
@@ -50,7 +50,7 @@ def remote_files(root: str, found: Mapping[str, Mapping[str, Any]]) -> list[Remo
 
 
 def by_model(files: Iterable[RemoteFile]) -> dict[str, list[RemoteFile]]:
-    """Return the files of each model: of each folder at the top that is not hidden."""
+    """Return the files of each model: of each folder at the top that has a name and is not hidden."""
     models: dict[str, list[RemoteFile]] = {}
     for file in files:
         name, slash, _ = file.path.partition("/")

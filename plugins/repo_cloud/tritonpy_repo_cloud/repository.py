@@ -107,6 +107,17 @@ class CloudRepository(Repository):
         except StoreFailure as failure:
             return self._without_store(failure).keys()
 
+    def peek(self, listing: ModelListing, path: str) -> bytes | None:
+        assert isinstance(listing, CloudListing), "a listing of another repository: this is a bug"  # noqa: S101
+        file = next((file for file in listing.remote if file.path == f"{listing.name}/{path}"), None)
+        if file is None or file.size is None:
+            return None
+        try:
+            return self._fetching.kept(file) if self._fetching.has([file]) else self._store.read(file, 0, file.size)
+        except (TritonError, OSError) as error:
+            log.warning("'%s' of model '%s' cannot be read now: %s", path, listing.name, error)
+            return None
+
     def localize(self, listing: ModelListing) -> Path:
         assert isinstance(listing, CloudListing), "a listing of another repository: this is a bug"  # noqa: S101
         check_files(listing)

@@ -113,3 +113,9 @@ def test_the_certificates_of_a_cache_are_beside_the_file():
         "cacert": "/ca.pem",
         "cacert-dir": "/etc/server/cas",
     }
+
+
+def test_the_files_of_routers_and_operations_are_below_the_folder_of_the_file():
+    raw = {"routers": {"traffic": {"state_file": "routes.json", "routes": {}}}, "operations": {"own": {"file": "/a"}}}
+    assert anchored(raw, FOLDER)["routers"]["traffic"] == {"state_file": str(FOLDER / "routes.json"), "routes": {}}
+    assert anchored(raw, FOLDER)["operations"] == {"own": {"file": "/a"}}

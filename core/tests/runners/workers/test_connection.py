@@ -321,3 +321,29 @@ def test_memory_that_comes_back_after_the_loop_is_nobodys_business():
     assert connection._endpoint.compose_returns(), "it came back"
     connection._socket.close()
     theirs.close()
+
+
+def test_what_is_waited_for_comes_while_the_loop_stands_still():
+    async def scenario():
+        ends = Ends()
+        answers = []
+
+        def answer():
+            data = b""
+            while len(data) < LARGE.nbytes:  # more than the socket holds: it must be sent while it is waited for
+                data += ends.socket.recv(1 << 16)
+            ends.send(KIND, [1])
+            answers.append(True)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        for _ in range(LARGE.nbytes // 16_384 + 1):
+            ends.connection.send(KIND, (), extras={"x": "x" * 16_384})
+        ends.connection.wait(ends.received.__len__)
+        thread.join()
+        assert [frame.words for frame in ends.received] == [(1,)]
+        ends.socket.close()
+        ends.connection.wait(lambda: False)  # whoever waited goes on when there is nobody to wait for
+        assert ends.lost == [""]
+
+    asyncio.run(scenario())

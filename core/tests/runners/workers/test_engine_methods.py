@@ -55,10 +55,12 @@ async def test_a_configuration_is_the_message_itself() -> None:
 async def test_files_are_bytes_again() -> None:
     with Recorder() as engine:
         files = {"file:1/m": base64.b64encode(b"\x00\xff").decode()}
-        await call_method(engine, MethodSaid("load_model", {"name": "m", "config": "{}", "files": files}))
-        assert engine.loaded == ("m", "{}", {"file:1/m": b"\x00\xff"})
-        await call_method(engine, MethodSaid("load_model", {"name": "m", "config": None, "files": {}}))
-        assert engine.loaded == ("m", None, None)
+        said = {"name": "m", "config": "{}", "files": files, "versions": []}
+        await call_method(engine, MethodSaid("load_model", said))
+        assert engine.loaded == ("m", "{}", {"file:1/m": b"\x00\xff"}, [])
+        said = {"name": "m", "config": None, "files": {}, "versions": [1, 3]}
+        await call_method(engine, MethodSaid("load_model", said))
+        assert engine.loaded == ("m", None, None, [1, 3])
 
 
 @on_loop

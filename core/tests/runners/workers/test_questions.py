@@ -77,7 +77,7 @@ async def test_models_are_loaded_and_unloaded():
 @on_loop
 async def test_an_answer_that_takes_its_time_holds_up_no_other():
     class Slow(ToyEngine):
-        def load_model(self, name, config=None, files=None):
+        def load_model(self, name, config=None, files=None, versions=()):
             asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
 
     loop, released = asyncio.get_running_loop(), asyncio.Event()
@@ -92,7 +92,7 @@ async def test_an_answer_that_takes_its_time_holds_up_no_other():
 @on_loop
 async def test_an_engine_that_fails_unexpectedly_is_not_shown_to_the_model(caplog):
     class Broken(ToyEngine):
-        def unload_model(self, name, unload_dependents=False):
+        def unload_model(self, name, unload_dependents=False, versions=()):
             raise ZeroDivisionError("secret")
 
     async with worker_of(Broken([])) as worker:

@@ -204,7 +204,7 @@ def test_a_result_shows_the_response(client):
     [
         ("failing", "this model always fails", "INTERNAL"),
         ("nobody", "Request for unknown model: 'nobody' is not found", "INVALID_ARG"),
-        ("repeat", "model 'repeat' gives any number of answers, this caller takes one", "UNSUPPORTED"),
+        ("repeat", "model 'repeat' answers any number of times, the caller takes one answer", "UNSUPPORTED"),
     ],
 )
 def test_errors_carry_text_and_status(client, model, text, status):

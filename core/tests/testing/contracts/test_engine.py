@@ -93,7 +93,7 @@ class NoCancel(Pass):
 
 
 class NoLoad(Pass):
-    def load_model(self, name, config=None, files=None):
+    def load_model(self, name, config=None, files=None, versions=()):
         self.behind.load_model(name)
 
 

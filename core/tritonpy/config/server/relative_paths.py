@@ -13,8 +13,8 @@ def anchored(raw: object, folder: Path) -> object:
     """Return a copy of `raw`, the content of a server.yaml in `folder`, with its relative paths below `folder`.
 
     These are the repositories without a scheme, the default one too, the folder for what repositories fetch, that of backends, the log file, the
-    trace file, and the options of authenticators, repository agents and TLS that are called files, and the certificates of a cache. What has another
-    shape than it should is left to decoding.
+    trace file, and the options of authenticators, repository agents, routers, operations and TLS that are called files, and the
+    certificates of a cache. What has another shape than it should is left to decoding.
     """
     if raw is None:
         raw = {}
@@ -28,7 +28,7 @@ def anchored(raw: object, folder: Path) -> object:
         result["repository_options"] = {
             name: _with_kept(each, folder) for name, each in raw["repository_options"].items()
         }
-    for section in ("auth", "repo_agents"):
+    for section in ("auth", "repo_agents", "routers", "operations"):
         if isinstance(raw.get(section), Mapping):
             result[section] = {name: _with_files(each, folder) for name, each in raw[section].items()}
     if isinstance(raw.get("frontends"), Mapping):

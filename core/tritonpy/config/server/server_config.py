@@ -14,6 +14,7 @@ from tritonpy.config.server.device_settings import DeviceSettings, device_proble
 from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
 from tritonpy.config.server.invalid import InvalidServerConfig
 from tritonpy.config.server.latency_settings import LatencySettings, parse_quantiles
+from tritonpy.config.server.memory_settings import MemorySettings, memory_problems
 from tritonpy.config.server.rate_limit_settings import RateLimitSettings, parse_resource
 from tritonpy.config.server.relative_paths import DEFAULT_REPOSITORY
 from tritonpy.config.server.trace_config import TraceConfig
@@ -22,6 +23,8 @@ from tritonpy.logs import LogSettings
 RawOptions = dict[str, Any]
 DEFAULT_FRONTENDS = ("http", "grpc", "metrics")
 """Served without being named, where the plugin is installed."""
+NO_TRANSPORT = "none"
+"""The name of the transport where each frontend listens by itself."""
 DEFAULT_BACKEND_DIRECTORY = "/opt/tritonserver/backends"
 
 
@@ -74,7 +77,7 @@ class PluginSettings(_Section, frozen=True):
 class ServerConfig(_Section, frozen=True):
     """Everything that `build` needs to know; each field has a default, so that no configuration serves ./models.
 
-    The values under `frontends`, `cache`, `observers`, `auth`, `backends`, `repo_agents` and `repository_options` are
+    The values under `frontends`, `transport`, `cache`, `observers`, `auth`, `routers`, `operations`, `backends`, `repo_agents` and `repository_options` are
     raw: the class that a plugin registered under that key says what they may be. Decode them with `decode_options`.
     """
 
@@ -89,6 +92,14 @@ class ServerConfig(_Section, frozen=True):
     exit_on_error: Annotated[bool, Meta(description="Exit when a model fails to load at start.")] = True
     strict_readiness: Annotated[bool, Meta(description="Ready only when every model is.")] = True
     exit_timeout_s: Annotated[float, Meta(ge=0, description="Seconds to wait for live requests on exit.")] = 30
+    frontend_processes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1024,
+            description="Processes that serve HTTP and gRPC in front of the one that runs models; 0: that one does.",
+        ),
+    ] = 0
     allow_client_shm: Annotated[
         bool, Meta(description="Let clients register shared memory for inputs and outputs.")
     ] = False
@@ -103,13 +114,23 @@ class ServerConfig(_Section, frozen=True):
         ),
     ] = False
     frontends: dict[str, RawOptions | bool] = {}
+    transport: Annotated[
+        dict[str, RawOptions],
+        Meta(description="What carries the frontends instead of listeners of their own, one at most."),
+    ] = {}
     cache: Annotated[dict[str, RawOptions], Meta(description="The response cache, one at most.")] = {}
     observers: dict[str, RawOptions] = {}
     auth: Annotated[dict[str, RawOptions], Meta(description="Authenticators, asked in this order.")] = {}
     access: AccessSettings = AccessSettings()
     sharing: Annotated[dict[str, RawOptions], Meta(description="How callers share the server, one way at most.")] = {}
+    routers: Annotated[
+        dict[str, RawOptions],
+        Meta(description="What decides where requests go; the first is the one that they meet first."),
+    ] = {}
+    operations: Annotated[dict[str, RawOptions], Meta(description="Groups of management operations to offer.")] = {}
     rate_limit: RateLimitSettings = RateLimitSettings()
     devices: DeviceSettings = DeviceSettings()
+    memory: MemorySettings = MemorySettings()
     host_policies: Annotated[
         dict[str, HostPolicySettings], Meta(description="Where on the host instances run, by the name of their policy.")
     ] = {}
@@ -144,10 +165,10 @@ class ServerConfig(_Section, frozen=True):
 def decode_server_config(raw: object) -> ServerConfig:
     """Return the configuration that `raw`, the plain data of server.yaml, describes.
 
-    `frontends: {http: }` and `{http: true}` mean no options, `{http: false}` turns the frontend off.
+    `frontends: {http: }` and `{http: true}` mean no options, `{http: false}` turns the frontend off. `transport: NAME` means no options either.
     Raises InvalidServerConfig with every problem.
     """
-    config = decode_options(ServerConfig, _with_empty_frontends(raw), "")
+    config = decode_options(ServerConfig, _with_named_transport(_with_empty_frontends(raw)), "")
     problems = _contradictions(config)
     if problems:
         raise InvalidServerConfig(problems)
@@ -161,12 +182,24 @@ def _with_empty_frontends(raw: object) -> object:
     return {**raw, "frontends": {name: True if value is None else value for name, value in frontends.items()}}
 
 
+def _with_named_transport(raw: object) -> object:
+    name = raw.get("transport") if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping) or not isinstance(name, str):
+        return raw
+    return {**raw, "transport": {} if name == NO_TRANSPORT else {name: {}}}
+
+
 def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
     problems = []
     control = config.control
     if len(config.cache) > 1:
         text = "found multiple cache configurations, but only a single cache is currently supported"
         problems.append(ConfigProblem("cache", text))
+    if len(config.transport) > 1:
+        problems.append(ConfigProblem("transport", "there can be one transport"))
+    if config.frontend_processes and config.transport:
+        text = f"the transport '{next(iter(config.transport))}' carries the frontends in one process"
+        problems.append(ConfigProblem("frontend_processes", text))
     if len(config.sharing) > 1:
         problems.append(ConfigProblem("sharing", "there can be one way of sharing the server"))
     if control.load not in ([], ["*"]) and control.mode != "explicit":
@@ -179,6 +212,7 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
     if control.mode == "poll" and control.interval_s == 0:
         problems.append(ConfigProblem("control.interval_s", "mode 'poll' needs more than 0 seconds"))
     problems += device_problems(config.devices)
+    problems += memory_problems(config.memory)
     problems += _each_parsed(parse_quantiles, {"latencies.quantiles": config.latencies.quantiles})
     problems += _each_parsed(
         parse_resource, {f"rate_limit.resources.{key}": key for key in config.rate_limit.resources}

@@ -20,7 +20,7 @@ from tritonpy.runners.workers.executions import EMPTY, FINAL, Executions
 from tritonpy.runners.workers.neighbours import Neighbours
 from tritonpy.runners.workers.on_host import on_host
 from tritonpy.runners.workers.said import Int64, Unsigned, convert, first_words
-from tritonpy.runners.workers.told_error import tell_error
+from tritonpy.runners.workers.told_error import tell_named_error
 from tritonpy.types import (
     NO_PARAMETERS,
     InferRequest,
@@ -238,8 +238,7 @@ class Calls:
     ) -> None:
         extras: dict[str, Any] = {} if version < 0 else {"version": version}
         if error is not None:
-            code, message, *more = tell_error(error)
-            extras["error"] = [code, message, type(error).__name__, *more]
+            extras["error"] = tell_named_error(error)
         if parameters:
             extras["parameters"] = dict(parameters)
         rows = [] if error is not None or flags & EMPTY else [on_host(outputs)]

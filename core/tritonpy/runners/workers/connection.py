@@ -1,9 +1,10 @@
-"""The socket to one worker, on the event loop."""
+"""The socket to one worker, or to one frontend process, on the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -74,6 +75,17 @@ class Connection:
     def tensors_and_wants(self, frame: Frame, at: int) -> tuple[list[Sequence[Tensor]], list[tuple[str, ...] | None]]:
         """Return them with the outputs that each row asks for."""
         return self._endpoint.rows(frame, at, Tensor)
+
+    def wait(self, done: Callable[[], object]) -> None:
+        """Take what arrives until `done()` is true or the other end is gone; the loop stands still meanwhile. Not for use in `received`."""
+        while not done() and not self._closed:
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._unsent else 0))
+            events = poll.poll()[0][1]
+            if events & select.POLLOUT:
+                self._flush()
+            if events & ~select.POLLOUT:
+                self._readable()
 
     def close(self) -> None:
         """Close the socket; what was received stays valid. `lost` is not called any more."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from tritonpy.api.engine import Engine
+from tritonpy.api.operation import OperationCall
 from tritonpy.api.trace_settings import TraceChanges
 from tritonpy.errors import Unsupported
 from tritonpy.logs import LogChanges
@@ -23,13 +24,15 @@ class MethodSaid(msgspec.Struct):
 
 
 async def call_method(engine: Engine, said: MethodSaid) -> Any:
-    """Return what `engine` answers; may take as long as a model does to load.
+    """Return what `engine` answers: at once from memory, else from a thread, which may take as long as a model does to load.
 
     Raises what the engine raises, and Unsupported for a method that it does not have.
     """
     call = _METHODS.get(said.method)
     if call is None:
         raise Unsupported(f"the engine has no method '{said.method}' for other processes")
+    if said.method in _FROM_MEMORY:
+        return call(engine, **said.arguments)
     return await on_a_thread(lambda: call(engine, **said.arguments))
 
 
@@ -37,8 +40,10 @@ def _config(engine: Engine, name: str, version: int) -> str:
     return base64.b64encode(engine.model_config(name, version).SerializeToString()).decode()
 
 
-def _load(engine: Engine, name: str, config: str | None, files: Mapping[str, str]) -> None:
-    engine.load_model(name, config, {path: base64.b64decode(data) for path, data in files.items()} or None)
+def _load(
+    engine: Engine, name: str, config: str | None, files: Mapping[str, str], versions: Sequence[int]
+) -> None:  # fmt: skip
+    engine.load_model(name, config, {path: base64.b64decode(data) for path, data in files.items()} or None, versions)
 
 
 def _register_cuda(engine: Engine, name: str, handle: str, device_id: int, byte_size: int) -> None:
@@ -51,6 +56,10 @@ def _change_trace_settings(engine: Engine, changes: Mapping[str, Any], model_nam
 
 def _change_log_settings(engine: Engine, changes: Mapping[str, Any]) -> None:
     engine.change_log_settings(msgspec.convert(changes, LogChanges))
+
+
+def _operate(engine: Engine, name: str, call: Mapping[str, Any]) -> Any:
+    return engine.operate(name, msgspec.convert(call, OperationCall))
 
 
 def _gauges(engine: Engine) -> Any:
@@ -86,4 +95,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "register_system_region": _plain("register_system_region"),
     "register_cuda_region": _register_cuda,
     "unregister_regions": _plain("unregister_regions"),
+    "operations": _plain("operations"),
+    "operate": _operate,
 }
+_FROM_MEMORY = frozenset(
+    {"server_metadata", "is_live", "is_ready", "model_metadata", "model_config", "log_settings", "operations"}
+)

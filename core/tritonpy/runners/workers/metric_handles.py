@@ -1,7 +1,8 @@
-"""The metrics that one worker made, by the numbers that it knows them by."""
+"""The metrics that one worker, or one frontend process, made: by the numbers that it knows them by."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any, Literal, TypeVar
 
@@ -56,6 +57,19 @@ class MetricHandles:
         self._numbers = count(1)
         self._families: dict[int, MetricFamily] = {}
         self._metrics: dict[int, Metric] = {}
+
+    def verbs(self) -> dict[str, tuple[type[Any], Callable[[Any], Any]]]:
+        """Return what may be asked and told of them: by name what its arguments are, and what acts on them."""
+        return {
+            "metric_family": (FamilySaid, self.make_family),
+            "metric": (MetricSaid, self.make),
+            "metric_value": (MetricRead, self.value),
+            "metric_add": (ValueSaid, self.add),
+            "metric_set": (ValueSaid, self.set),
+            "metric_observe": (ValueSaid, self.observe),
+            "metric_drop": (Dropped, self.drop),
+            "metric_family_drop": (Dropped, self.drop_family),
+        }
 
     def make_family(self, said: FamilySaid) -> int:
         """Make or join a family; return its number."""

@@ -86,13 +86,21 @@ class InProcessClient:
         """Return `{"model_stats": […]}` of one model, or of all."""
         return {"model_stats": _objects(lambda: self._engine.statistics(model_name, _version(model_version)))}
 
-    def load_model(self, model_name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        """Load or reload; returns when the model serves."""
-        _ask(lambda: self._engine.load_model(model_name, config, files))
+    def load_model(
+        self,
+        model_name: str,
+        config: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        versions: Sequence[int] = (),
+    ) -> None:
+        """Load or reload all or some versions; returns when the model serves."""
+        _ask(lambda: self._engine.load_model(model_name, config, files, versions))
 
-    def unload_model(self, model_name: str, unload_dependents: bool = False) -> None:
-        """Start to unload."""
-        _ask(lambda: self._engine.unload_model(model_name, unload_dependents))
+    def unload_model(
+        self, model_name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:  # fmt: skip
+        """Start to unload all or some versions."""
+        _ask(lambda: self._engine.unload_model(model_name, unload_dependents, versions))
 
     def register_system_shared_memory(self, name: str, key: str, byte_size: int, offset: int = 0) -> None:
         """Register part of a POSIX shared-memory object."""

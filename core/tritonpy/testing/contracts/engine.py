@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tritonpy.api.engine import Engine
+from tritonpy.api.operation import OperationCall
 from tritonpy.api.trace_settings import TraceChanges
 from tritonpy.custom_metrics import MetricKind, ModelMetrics
 from tritonpy.errors import Cancelled, DecoupledRefused, TritonError
@@ -38,6 +39,11 @@ QUESTIONS: dict[str, Callable[[Engine], Any]] = {
     "trace_settings": lambda engine: engine.trace_settings(),
     "trace_settings of a model": lambda engine: engine.trace_settings("identity"),
     "log_settings": lambda engine: engine.log_settings(),
+    "operations": lambda engine: list(engine.operations()),
+    "an operation": lambda engine: engine.operate(
+        "repeat_thing", OperationCall({"thing": "ball"}, {"a": [1, None]}, 3)
+    ),
+    "an operation without revision": lambda engine: engine.operate("repeat_thing", OperationCall({"thing": ""}, 7)),
     "the ready ones of repository_index": lambda engine: list(engine.repository_index(ready=True)),
 }
 MISTAKES: dict[str, Callable[[Engine], Any]] = {
@@ -46,6 +52,7 @@ MISTAKES: dict[str, Callable[[Engine], Any]] = {
     "model_config": lambda engine: engine.model_config("nobody"),
     "statistics": lambda engine: engine.statistics("nobody"),
     "load_model": lambda engine: engine.load_model("nobody"),
+    "load_model of a version": lambda engine: engine.load_model("text", versions=[7]),
     "trace_settings": lambda engine: engine.trace_settings("nobody"),
     "change_trace_settings": lambda engine: engine.change_trace_settings(TraceChanges(level=["TENSORS"])),
     "unload_model": lambda engine: engine.unload_model("nobody"),
@@ -53,6 +60,8 @@ MISTAKES: dict[str, Callable[[Engine], Any]] = {
     "check_region": lambda engine: engine.check_region(RegionKind.SYSTEM, ""),
     "register_system_region": lambda engine: engine.register_system_region("a region", "a key", 0, 1),
     "register_cuda_region": lambda engine: engine.register_cuda_region("other", b"\xff" * 64, 0, 1),
+    "operate": lambda engine: engine.operate("nothing", OperationCall()),
+    "operate without a body": lambda engine: engine.operate("repeat_thing", OperationCall({"thing": "ball"})),
 }
 
 
@@ -155,6 +164,12 @@ class EngineContract:
             assert not behind.is_model_ready("text"), "unload_model() had no effect"
             engine.load_model("text")
             assert behind.is_model_ready("text"), "load_model() had no effect"
+            engine.unload_model("text", versions=[7])
+            assert behind.is_model_ready("text"), "unload_model() lost the versions"
+            engine.unload_model("text", versions=[1])
+            assert not behind.is_model_ready("text"), "unload_model() of a version had no effect"
+            engine.load_model("text", versions=[1])
+            assert behind.is_model_ready("text"), "load_model() of a version had no effect"
             config = '{"name": "text", "platform": "changed"}'
             engine.load_model("text", config, {"file:1/model.txt": b"content"})
             assert behind.model_config("text").platform == "changed", "load_model() lost the configuration"

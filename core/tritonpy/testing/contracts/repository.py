@@ -105,6 +105,18 @@ class RepositoryContract(PluginContract):
             repository.release(folder)
         repository.close()
 
+    def test_one_file_of_a_model_can_be_looked_at(self, tmp_path: Path) -> None:
+        repository = self.open(tmp_path, self.place(tmp_path, MODELS))
+        listing = repository.scan()["one"]
+        assert repository.peek(listing, "config.pbtxt") in (None, MODELS["one"]["config.pbtxt"])
+        assert repository.peek(listing, "no such file") is None
+        folder = repository.localize(listing)
+        assert repository.peek(listing, "config.pbtxt") in (None, MODELS["one"]["config.pbtxt"]), (
+            "also when it was fetched"
+        )
+        repository.release(folder)
+        repository.close()
+
     def test_two_users_of_a_model_do_not_disturb_each_other(self, tmp_path: Path) -> None:
         repository = self.open(tmp_path, self.place(tmp_path, MODELS))
         listing = repository.scan()["one"]

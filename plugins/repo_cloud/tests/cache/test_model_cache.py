@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
@@ -32,6 +33,56 @@ def test_damaged_content_is_not_taken_and_makes_way_for_the_sound_one(server):
     assert other.cache.take("k", other.cache.lease()) is None
     assert not one.cache.has("k")
     assert other.keep("k", b"content", other.cache.lease()) == digest
+
+
+def test_a_sound_copy_that_another_server_brought_meanwhile_is_left_alone(server, monkeypatch):
+    one, other = server(), server()
+    digest = one.keep("k", b"content", one.cache.lease())
+    path = one.blobs.path(digest)
+    path.chmod(0o644)
+    path.write_bytes(b"CONTENT")
+    judged = one.cache._blobs.sound
+
+    def late(digest):
+        result = judged(digest)
+        if not result:
+            monkeypatch.setattr(one.cache._blobs, "sound", judged)
+            assert other.cache.take("k", other.cache.lease()) is None
+            assert other.keep("k", b"content", other.cache.lease()) == digest
+        return result
+
+    monkeypatch.setattr(one.cache._blobs, "sound", late)
+    assert one.cache.take("k", one.cache.lease()) is None
+    assert path.read_bytes() == b"content"
+    assert one.cache.take("k", one.cache.lease()) == digest
+
+
+def test_a_folder_in_the_place_of_content_makes_way_for_it(server):
+    one = server()
+    digest = one.keep("k", b"content", one.cache.lease())
+    path = one.blobs.path(digest)
+    path.unlink()
+    (path / "inside").mkdir(parents=True)
+    assert one.cache.take("k", one.cache.lease()) is None
+    assert one.keep("k", b"content", one.cache.lease()) == digest
+    assert path.read_bytes() == b"content"
+
+
+def test_waiting_for_another_server_is_told(server, caplog):
+    one, other = server(), server()
+    caplog.set_level("INFO")
+    stopped = threading.Event()
+    with one.cache.fetching("s3://bucket\0m", stopped), ThreadPoolExecutor(1) as pool:
+
+        def wait():
+            with pytest.raises(Unavailable), other.cache.fetching("s3://bucket\0m", stopped):
+                pass
+
+        waiting = pool.submit(wait)
+        while "another server fetches 'm', waiting for it (0 s so far)" not in caplog.text:
+            assert not waiting.done()
+        stopped.set()
+        waiting.result(10)
 
 
 def test_an_empty_file_is_kept(server):

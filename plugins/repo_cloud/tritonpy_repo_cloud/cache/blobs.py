@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class Blobs:
         path = self.path(digest)
         path.parent.mkdir(exist_ok=True)
         file.chmod(0o444)
+        if path.is_dir():  # whoever made it: nothing can be there in its place
+            shutil.rmtree(path)
         file.replace(path)
         self._trusted[digest] = _state(path)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,8 @@ from tritonpy_repo_cloud.cache.objects import Objects
 from tritonpy_repo_cloud.cache.occupancy import LOCK, Occupancy
 from tritonpy_repo_cloud.cache.partial import Partial
 
+log = logging.getLogger("tritonpy.repository")
+_TELL_S = 10.0  # between two lines of the log that say so
 _LOOK_S = 0.2  # between two looks at a lock that another server holds
 
 
@@ -45,6 +49,15 @@ class ModelCache:
         """Say whether the object's content is in the cache."""
         return self._objects.digest(key) is not None
 
+    def content(self, key: str) -> bytes | None:
+        """Return the object's content, None where it is not in the cache, or not sound. Raises OSError."""
+        lease = self.lease()
+        try:
+            digest = self.take(key, lease)
+            return None if digest is None else self._blobs.path(digest).read_bytes()
+        finally:
+            lease.end()
+
     def take(self, key: str, lease: Lease) -> str | None:
         """Return the digest of the object's content, which `lease` holds from now on; None where it is not in the cache, or not sound."""
         with self._folder.lock():
@@ -55,7 +68,8 @@ class ModelCache:
         if self._blobs.sound(digest):
             return digest
         with self._folder.lock():
-            self._blobs.remove(digest)
+            if not self._blobs.sound(digest):  # unless another server has brought a sound one meanwhile
+                self._blobs.remove(digest)
         return None
 
     @contextmanager
@@ -66,7 +80,14 @@ class ModelCache:
         """
         folder = self._folder.partial / key_of(model)
         folder.mkdir(exist_ok=True)
+        began, told = time.monotonic(), 0.0
         while (descriptor := try_lock(folder / LOCK)) is None:
+            waited_s = time.monotonic() - began
+            if waited_s >= told:
+                log.info(
+                    "another server fetches '%s', waiting for it (%.0f s so far)", model.rpartition("\0")[2], waited_s
+                )
+                told = waited_s + _TELL_S
             if stopped.wait(_LOOK_S):
                 raise Unavailable("Server exiting")
         try:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tritonpy.errors import error_of
 from tritonpy.ipc.questions import Questions
-
-Ask = Callable[..., Any]
+from tritonpy.runners.workers.asked_engine import Ask
 
 
 def asker(questions: Questions) -> Ask:

@@ -10,15 +10,14 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from tritonpy import errors
-from tritonpy.errors import Internal, TritonError
+from tritonpy.errors import Internal
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
 from tritonpy.ipc.taken import Taken
 from tritonpy.runners.workers.backend_process.answer_frame import EMPTY, FINAL
 from tritonpy.runners.workers.backend_process.execution import Execution
 from tritonpy.runners.workers.on_host import on_host
-from tritonpy.runners.workers.told_error import told_error
+from tritonpy.runners.workers.told_error import told_named_error
 from tritonpy.types import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 
 log = logging.getLogger("tritonpy.model")
@@ -87,7 +86,7 @@ class Calls:
             said.get("version", request.model_version),
             request.id,
             said.get("parameters", NO_PARAMETERS),
-            _error(*said["error"]) if "error" in said else None,
+            told_named_error(said["error"]) if "error" in said else None,
             final,
             bool(flags & EMPTY),
         )
@@ -141,15 +140,6 @@ class _CallOwner:
 
     def cancel(self, request: InferRequest) -> None:
         self._calls.cancel(self._number)
-
-
-def _error(code: int, message: str, name: str, *more: float) -> TritonError:
-    kind = getattr(errors, name, None)
-    if (
-        not more and isinstance(kind, type) and issubclass(kind, TritonError)
-    ):  # some refusals are told apart by their class
-        return kind(message)
-    return told_error((code, message, *more))
 
 
 def _extras(request: InferRequest) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def main(descriptor: int) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # what is printed last says most about a crash
     sys.argv = [""]
-    _leave_signals_to_the_server()
+    leave_signals_to_the_server()
     prepare_interpreter()
     connection = socket.socket(fileno=descriptor)
     connection.set_inheritable(False)
@@ -33,7 +33,7 @@ def main(descriptor: int) -> NoReturn:
     sys.exit(worker.run())
 
 
-def _leave_signals_to_the_server() -> None:
+def leave_signals_to_the_server() -> None:
     """A terminal, or whoever manages the service, signals all of its processes: what that means is the server's to say.
 
     By a handler, which unlike SIG_IGN is not inherited by the programs that a backend starts; processes that it forks see to it by their id.

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import msgspec
-
-from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
-from tritonpy.api.trace_settings import TraceChanges, TraceSettings
-from tritonpy.custom_metrics import FamilySnapshot
 from tritonpy.errors import Unsupported
-from tritonpy.logs import LogChanges, LogSettings
-from tritonpy.runners.workers.backend_process.asking import Ask
+from tritonpy.runners.workers.asked_engine import Ask, AskedEngine
 from tritonpy.runners.workers.backend_process.calls import Calls
-from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
-from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy.types import InferRequest
 
 
-class RemoteEngine(Engine):
+class RemoteEngine(AskedEngine):
     """`infer` sends and returns, what the server refuses comes back as an answer; the other methods ask and wait."""
 
     def __init__(self, ask: Ask, calls: Calls) -> None:
-        self._ask = ask
+        super().__init__(ask)
         self._calls = calls
 
     def infer(self, request: InferRequest) -> None:
@@ -32,72 +21,3 @@ class RemoteEngine(Engine):
                 "a backend in a process of its own hands over tensors, it cannot name regions of shared memory"
             )
         self._calls.make(request)
-
-    def server_metadata(self) -> ServerMetadata:
-        return msgspec.convert(self._engine("server_metadata"), ServerMetadata)
-
-    def is_live(self) -> bool:
-        return bool(self._engine("is_live"))
-
-    def is_ready(self) -> bool:
-        return bool(self._engine("is_ready"))
-
-    def is_model_ready(self, name: str, version: int = -1) -> bool:
-        return bool(self._engine("is_model_ready", name=name, version=version))
-
-    def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
-        return msgspec.convert(self._engine("model_metadata", name=name, version=version), ModelMetadata)
-
-    def model_config(self, name: str, version: int = -1) -> ModelConfig:
-        return ModelConfig.FromString(base64.b64decode(self._engine("model_config", name=name, version=version)))
-
-    def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
-        return msgspec.convert(self._engine("statistics", name=name, version=version), list[ModelStatistics])
-
-    def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
-        return dict(msgspec.convert(self._engine("gauges"), list[tuple[tuple[str, str], ModelGauges]]))
-
-    def custom_metrics(self) -> Sequence[FamilySnapshot]:
-        return msgspec.convert(self._engine("custom_metrics"), list[FamilySnapshot])
-
-    def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
-        return msgspec.convert(self._engine("repository_index", ready=ready), list[ModelIndex])
-
-    def load_model(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        content = {path: base64.b64encode(data).decode() for path, data in (files or {}).items()}
-        self._engine("load_model", name=name, config=config, files=content)
-
-    def unload_model(self, name: str, unload_dependents: bool = False) -> None:
-        self._engine("unload_model", name=name, unload_dependents=unload_dependents)
-
-    def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
-        found = self._engine("regions", kind=kind, name=name)
-        return msgspec.convert(found, list[SystemRegion] if kind == RegionKind.SYSTEM else list[CudaRegion])
-
-    def check_region(self, kind: RegionKind, name: str) -> None:
-        self._engine("check_region", kind=kind, name=name)
-
-    def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
-        self._engine("register_system_region", name=name, key=key, offset=offset, byte_size=byte_size)
-
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
-        text = base64.b64encode(handle).decode()
-        self._engine("register_cuda_region", name=name, handle=text, device_id=device_id, byte_size=byte_size)
-
-    def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
-        self._engine("unregister_regions", kind=kind, name=name)
-
-    def trace_settings(self, model_name: str = "") -> TraceSettings:
-        return msgspec.convert(self._engine("trace_settings", model_name=model_name), TraceSettings)
-
-    def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
-        self._engine("change_trace_settings", changes=msgspec.to_builtins(changes), model_name=model_name)
-
-    def log_settings(self) -> LogSettings:
-        return msgspec.convert(self._engine("log_settings"), LogSettings)
-
-    def change_log_settings(self, changes: LogChanges) -> None:
-        self._engine("change_log_settings", changes=msgspec.to_builtins(changes))
-
-    def _engine(self, method: str, **arguments: Any) -> Any:
-        return self._ask("engine", method=method, arguments=arguments)

@@ -44,6 +44,8 @@ _NUMPY_TYPES: dict[int, Any] = {
     DataType.BYTES: np.object_,
 }
 _NAMES: dict[Any, str] = {np.dtype(kind): DataType(number).name for number, kind in _NUMPY_TYPES.items()}
+# Numpy has one object for each of them, and nearly every array has that: asking for the object is faster than comparing types.
+_BY_IDENTITY: dict[int, str] = {id(dtype): name for dtype, name in _NAMES.items()}
 
 # What the elements of a tensor are in memory: the bits of those that numpy does not know.
 STORED: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in _NAMES.items() if name != "BYTES"}
@@ -56,7 +58,7 @@ TRITON_STRING_TO_NUMPY["TYPE_BOOL"] = bool
 
 def name_of(dtype: np.dtype[Any]) -> str | None:
     """Return the protocol's name for the type of an array's elements, None where there is none."""
-    return "BYTES" if dtype.type is np.bytes_ else _NAMES.get(dtype)
+    return _BY_IDENTITY.get(id(dtype)) or ("BYTES" if dtype.type is np.bytes_ else _NAMES.get(dtype))
 
 
 def triton_to_numpy_type(data_type: int) -> Any:

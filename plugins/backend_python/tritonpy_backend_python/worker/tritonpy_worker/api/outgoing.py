@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,15 @@ class Outgoing(NamedTuple):
     data: np.ndarray[Any, Any]
 
 
+_make = partial(tuple.__new__, Outgoing)  # half the time of calling the class
+
+
 def outgoing(tensor: Tensor) -> Outgoing:
     """Return what to send for a tensor; one that lies on a device is copied to the host now.
 
     Raises TritonModelException where the device does not give it.
     """
     data = tensor._data
-    if isinstance(data, DeviceArray):
+    if type(data) is not np.ndarray and isinstance(data, DeviceArray):
         data = data.to_host()
-    return Outgoing(tensor._name, tensor._datatype, tensor._shape, data)
+    return _make((tensor._name, tensor._datatype, tensor._shape, data))

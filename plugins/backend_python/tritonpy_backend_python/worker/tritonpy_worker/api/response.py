@@ -14,6 +14,7 @@ _SIGNATURE = (
     "c_python_backend_utils.InferenceResponse(output_tensors: list[c_python_backend_utils.Tensor] = [], "
     "error: c_python_backend_utils.TritonError = None, parameters: object = None)"
 )
+_NO_PARAMETERS: Parameters = {}
 
 
 class InferenceResponse:
@@ -29,13 +30,10 @@ class InferenceResponse:
         parameters: dict[str, Any] | None = None,
     ) -> None:
         """Raises TypeError for arguments of other types, TritonModelException for None among the tensors and for bad parameters."""
-        if not is_sequence_of(output_tensors, Tensor, type(None)) or not (
-            error is None or isinstance(error, TritonError)
-        ):
-            raise mismatch("__init__", _SIGNATURE, output_tensors, error, parameters)
-        self._parameters: Parameters | None = checked(parameters)
-        if None in output_tensors:
-            raise TritonModelException("Output tensor for inference response should not be empty.")
+        if error is None and parameters is None and _are_tensors(output_tensors):
+            self._parameters: Parameters | None = _NO_PARAMETERS
+        else:
+            self._parameters = _checked(output_tensors, error, parameters)
         self._outputs = tuple(output_tensors)
         self._error = error
         self._received = False
@@ -78,3 +76,23 @@ class InferenceResponse:
         response = InferenceResponse.received(outputs, self._error, self._parameters)
         response._received = self._received
         return response
+
+
+def _are_tensors(given: Any) -> bool:
+    """Say whether `given` is at first sight what most models pass: a list of tensors."""
+    if type(given) is not list:
+        return False
+    for each in given:  # noqa: SIM110  a generator costs more than the loop
+        if type(each) is not Tensor:
+            return False
+    return True
+
+
+def _checked(output_tensors: Any, error: Any, parameters: Any) -> Parameters:
+    """Return the parameters of a response. Raises what its constructor does."""
+    if not is_sequence_of(output_tensors, Tensor, type(None)) or not (error is None or isinstance(error, TritonError)):
+        raise mismatch("__init__", _SIGNATURE, output_tensors, error, parameters)
+    checked_parameters = checked(parameters)
+    if None in output_tensors:
+        raise TritonModelException("Output tensor for inference response should not be empty.")
+    return checked_parameters

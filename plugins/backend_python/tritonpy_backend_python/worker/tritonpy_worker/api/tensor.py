@@ -29,10 +29,12 @@ class Tensor:
 
         Raises TypeError for other types of arguments, TritonModelException for an empty name and for elements that cannot be sent.
         """
-        if not isinstance(name, (str, bytes)) or not isinstance(array, np.ndarray):
-            raise mismatch("__init__", "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)", name, array)
+        if type(name) is not str or type(array) is not np.ndarray or not name:
+            if not isinstance(name, (str, bytes)) or not isinstance(array, np.ndarray):
+                raise mismatch("__init__", "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)", name, array)
+            name = _checked(name)
+        self._name = name
         datatype = name_of(array.dtype)
-        self._name = _checked(name)
         if datatype is None:
             raise TritonModelException("NumPy dtype is not supported.")
         if not array.flags.c_contiguous:

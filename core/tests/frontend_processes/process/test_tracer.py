@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from core.tests.frontend_processes.linked import linked
+from core.tests.frontend_processes.test_guests import until
+from tritonpy.api.trace_settings import TraceSettings
+from tritonpy.api.trace_sink import TraceSink
+from tritonpy.frontend_processes.start import TracerState
+from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy.testing.witness import Witness
+from tritonpy.tracing.tracing import Tracing
+from tritonpy.types import InferRequest, TraceFamily
+
+STATE = TracerState(active=True, headers=("traceparent",))
+
+
+class Kept(TraceSink):
+    headers = ("traceparent",)
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.families: list[TraceFamily] = []
+        self.callers: list[object] = []
+
+    def propagated(self, headers):
+        self.callers.append(dict(headers))
+
+    def take(self, family: TraceFamily) -> None:
+        self.families.append(family)
+
+
+def tracing(rate: int) -> tuple[Tracing, Kept]:
+    sink = Kept()
+    return Tracing(sink, TraceSettings(["TIMESTAMPS"], rate, -1, 0, "", "triton", {})), sink
+
+
+def test_the_engine_chooses_and_gets_the_moments_of_before_and_after() -> None:
+    tracer, sink = tracing(rate=2)
+    with ToyEngine() as toy, linked(toy, tracer, STATE) as (_, end):
+        witness = Witness()
+        for number in range(4):
+            request = InferRequest("nobody", {}, witness.sink, id=str(number))
+            trace = request.trace = end.tracer.sample("nobody", {"traceparent": "x"})
+            trace.stamp("RECV", 10 + number)
+            end.engine.infer(request)
+            witness.wait(request)
+            end.thread.do(lambda trace=trace, number=number: (trace.stamp("SEND", 20 + number), trace.end()))
+        until(lambda: len(sink.families) == 2)
+    assert sink.callers == [{"traceparent": "x"}] * 4
+    stamps = [[(stamp.name, stamp.ns) for stamp in family.traces[0].stamps()] for family in sink.families]
+    assert [(each[0], each[-1]) for each in stamps] == [(("RECV", 11), ("SEND", 21)), (("RECV", 13), ("SEND", 23))]
+    tracer.close()
+
+
+def test_a_trace_that_ended_before_its_answer_is_told_then() -> None:
+    tracer, sink = tracing(rate=1)
+    with ToyEngine() as toy, linked(toy, tracer, STATE) as (_, end):
+        witness = Witness()
+        request = InferRequest("nobody", {}, witness.sink)
+        request.trace = end.tracer.sample("nobody", {})
+        with toy.hold():
+            end.thread.do(lambda: (end.engine.infer(request), request.trace.end()))
+        witness.wait(request)
+        until(lambda: sink.families)
+    tracer.close()
+
+
+def test_the_traces_of_a_process_that_goes_end() -> None:
+    tracer, sink = tracing(rate=1)
+    with ToyEngine() as toy, linked(toy, tracer, STATE) as (_, end):
+        witness = Witness()
+        request = InferRequest("nobody", {}, witness.sink)
+        request.trace = end.tracer.sample("nobody", {})
+        end.engine.infer(request)
+        witness.wait(request)
+        assert not sink.families
+        end.thread.do(end.connection.close)
+        until(lambda: sink.families)
+    tracer.close()

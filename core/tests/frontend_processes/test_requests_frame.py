@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonpy.api.authenticator import Principal
+from tritonpy.frontend_processes.heads import KnownHeads, WrittenHeads
+from tritonpy.frontend_processes.requests_frame import ReadRequest, TraceSaid, read_requests, write_requests
+from tritonpy.ipc import ProtocolError
+from tritonpy.testing.witness import Witness
+from tritonpy.types import InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
+
+SINK = Witness().sink
+TEXTS = st.text(max_size=5)
+NUMBERS = st.integers(0, 2**64 - 1)
+
+
+def through(*requests: InferRequest, said: TraceSaid | None = None) -> list[ReadRequest]:
+    numbered = list(enumerate(requests, 7))
+    frame = write_requests(numbered, WrittenHeads(), lambda _number, _request: said or TraceSaid({}, []))
+    extras = json.loads(json.dumps(frame.extras))
+    return read_requests(tuple(frame.words), extras, frame.rows, frame.wants, KnownHeads(), SINK)
+
+
+def request_with(**fields: Any) -> InferRequest:
+    return InferRequest(fields.pop("model_name", "m"), fields.pop("inputs", {}), SINK, **fields)
+
+
+sequences = st.none() | st.builds(
+    SequenceInfo, st.integers(1, 2**64 - 1) | st.text(min_size=1), st.booleans(), st.booleans()
+)
+plain = st.builds(OutputSpec, TEXTS)
+special = st.builds(OutputSpec, TEXTS, st.integers(1, 3)) | st.builds(
+    OutputSpec, TEXTS, st.just(0), st.text(min_size=1, max_size=5), st.integers(0, 9), st.integers(0, 9)
+)
+
+
+def by_name(specs: list[OutputSpec]) -> dict[str, OutputSpec]:
+    return {spec.name: spec for spec in specs}
+
+
+requests = st.builds(
+    request_with,
+    model_name=TEXTS,
+    model_version=st.integers(-1, 9),
+    id=TEXTS,
+    outputs=st.none() | st.lists(plain, max_size=3).map(by_name),
+    parameters=st.dictionaries(
+        TEXTS, st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS
+    ),
+    priority=NUMBERS,
+    timeout_us=NUMBERS,
+    deadline_ns=NUMBERS,
+    received_ns=NUMBERS,
+    sequence=sequences,
+    accepts_decoupled=st.booleans(),
+    classifies=st.booleans(),
+    uses_regions=st.booleans(),
+    principal=st.none() | st.builds(Principal, TEXTS, st.none(), TEXTS),
+    headers=st.none() | st.dictionaries(TEXTS, TEXTS, min_size=1),
+)
+special_requests = st.builds(
+    request_with,
+    outputs=st.lists(plain | special, max_size=3).map(by_name),
+    classifies=st.just(True),
+    uses_regions=st.just(True),
+)
+FIELDS = (
+    "model_name", "model_version", "id", "outputs", "parameters", "priority", "timeout_us", "deadline_ns", "received_ns",
+    "sequence", "accepts_decoupled", "classifies", "uses_regions", "principal", "headers",
+)  # fmt: skip
+
+
+@given(st.lists(requests | special_requests, max_size=4))
+def test_everything_that_requests_say_arrives_in_their_order(given_requests: list[InferRequest]) -> None:
+    for number, (sent, read) in enumerate(zip(given_requests, through(*given_requests), strict=True), 7):
+        arrived = read[1]
+        assert read[0] == number
+        assert arrived.sink is SINK
+        for field in FIELDS:
+            assert getattr(arrived, field) == getattr(sent, field), field
+            assert type(getattr(arrived, field)) is type(getattr(sent, field)), field
+
+
+def test_inputs_arrive_with_those_that_lie_in_regions_in_their_places() -> None:
+    inputs = {
+        "A": Tensor("A", "FP32", (1,), RegionSlice("r", 0, 4)),
+        "B": Tensor.from_numpy("B", np.arange(3)),
+        "C": Tensor("C", "INT32", (-1,), np.frombuffer(b"1234", np.uint8)),
+    }
+    [(_, request, _)] = through(request_with(inputs=inputs, uses_regions=True))
+    assert list(request.inputs) == ["A", "B", "C"]
+    assert request.inputs["A"].data == RegionSlice("r", 0, 4)
+    assert request.inputs["C"].shape == (-1,)
+
+
+def test_a_plain_request_has_no_json() -> None:
+    heads = WrittenHeads()
+    plain = request_with(inputs={"A": Tensor.from_numpy("A", np.arange(3))}, sequence=SequenceInfo(5, start=True))
+    write_requests([(1, plain)], heads, _no_trace)
+    heads.announced()
+    assert write_requests([(2, plain)], heads, _no_trace).extras == {}
+
+
+def test_what_may_be_traced_is_told() -> None:
+    said = TraceSaid({"traceparent": "x"}, [("HTTP_RECV_START", 5)])
+    assert [trace for _, _, trace in through(request_with(trace=object()), request_with(), said=said)] == [said, None]
+
+
+@pytest.mark.parametrize(
+    ("words", "extras", "rows"),
+    [
+        ((2,), {}, [[]]),
+        ((1, 2, 3), {}, [[]]),
+        ((1, 1, 9, 0, 0, 0, 0), {}, [[]]),
+        ((1, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"4": {}}}, [[]]),
+        ((1, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"0": {"priority": "x"}}}, [[]]),
+    ],
+)
+def test_nonsense_is_a_broken_protocol(words: tuple[int, ...], extras: dict[str, Any], rows: list[Any]) -> None:
+    with pytest.raises(ProtocolError):
+        read_requests(words, extras, rows, [None] * len(rows), KnownHeads(), SINK)
+
+
+def _no_trace(_number: int, _request: InferRequest) -> TraceSaid:
+    raise AssertionError("nothing is traced")

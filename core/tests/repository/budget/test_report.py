@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from ...toys.hoard import MIB, hoarding
+from ..lazy.conftest import answered, hoard, serve, told, witness  # noqa: F401
+
+
+def test_the_report_has_the_budget_every_model_and_the_counts(serve, model_repository, answered):  # noqa: F811
+    model_repository.add("a", hoarding(memory_bytes="1MiB"))
+    model_repository.add("b", hoarding(memory_bytes="1MiB", pinned="true"))
+    model_repository.add("c", hoarding(memory_bytes="1MiB", lazy="false"))
+    with serve(memory={"budget": "8MiB", "devices": {"0": "1GiB"}}) as server:
+        for _ in range(2):
+            answered(server, "a")
+        said = told(server)
+        families = {family.name: family.metrics for family in server._local.custom_metrics()}
+    models = {model["name"]: model for model in said.pop("models")}
+    assert said == {
+        "hits": 1, "misses": 1, "refusals": 0, "loads": 1, "load_failures": 0, "evictions": 0, "waiting_requests": 0,
+        "budget": {"all": 8 * MIB, "0": 1 << 30},
+        "held": {"all": 2 * MIB, "cpu": 2 * MIB},
+        "highest": {"all": 2 * MIB, "cpu": 2 * MIB},
+        "waiting_loads": 0,
+    }  # fmt: skip
+    assert {name: (model["state"], model["lazy"]) for name, model in models.items()} == {
+        "a": ("READY", True),
+        "b": ("UNAVAILABLE", True),
+        "c": ("READY", False),
+    }
+    assert (models["a"]["held"], models["a"]["idle"], models["b"]["pinned"]) == ({"cpu": MIB}, True, True)
+    assert models["a"]["last_use"] > 0
+    held = {metric.labels["device"]: metric.value for metric in families["nv_memory_budget_used_bytes"]}
+    assert held == {"all": 2 * MIB, "cpu": 2 * MIB, "0": 0}
+    assert families["nv_lazy_hits"][0].value == 1
+
+
+def test_without_a_budget_the_report_is_of_lazy_models_alone(serve, model_repository):  # noqa: F811
+    model_repository.add("a", hoarding())
+    with serve() as server:
+        said = told(server)
+        names = [family.name for family in server._local.custom_metrics()]
+    assert "budget" not in said
+    assert [model["name"] for model in said["models"]] == ["a"]
+    assert "nv_lazy_loads" in names
+    assert "nv_memory_budget_bytes" not in names
+
+
+def test_a_server_without_a_word_of_memory_offers_no_operation_and_imports_nothing_of_it(model_repository):
+    import subprocess
+    import sys
+
+    script = """
+import asyncio, sys
+from tritonpy.config.server import decode_server_config
+from tritonpy.server import build
+server = build(decode_server_config({"repositories": [{"url": sys.argv[1]}], "frontends": {"http": False, "grpc": False, "metrics": False}}))
+assert [each.name for each in server.engine.operations()] == []
+async def run():
+    await server.start(); await server.drain(); await server.stop()
+asyncio.run(run())
+print([name for name in sys.modules if "repository.budget" in name or name.endswith(("cold_models", "lazy_loading"))])
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(model_repository.path)], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"

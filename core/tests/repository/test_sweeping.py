@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tritonpy.repository.sweeping import SHARE, Sweeping
+
+
+class Collector:
+    """Each collection spends `cost` seconds; `now` is what the clock shows."""
+
+    def __init__(self):
+        self.now, self.spent, self.cost, self.count = 100.0, 0.0, 0.0, 0
+        self.collected = threading.Event()
+
+    def collect(self):
+        self.count += 1
+        self.spent += self.cost
+        self.now += self.cost
+        self.collected.set()
+
+
+@pytest.fixture
+def collector():
+    return Collector()
+
+
+@pytest.fixture
+def sweeping(collector):
+    made = Sweeping(collector.collect, lambda: collector.now, lambda: collector.spent)
+    yield made
+    made.close()
+
+
+def pending(sweeping):
+    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    return [timer for timer in timers if getattr(timer.function, "__self__", None) is sweeping]
+
+
+def test_after_a_rest_it_collects_at_once(sweeping, collector):
+    collector.cost = 0.01
+    sweeping.sweep()
+    collector.now += 0.01 / SHARE
+    sweeping.sweep()
+    assert collector.count == 2
+
+
+def test_who_asks_before_is_served_later_and_all_of_them_by_one_collection(sweeping, collector):
+    collector.cost = 0.001
+    sweeping.sweep()
+    collector.collected.clear()
+    for _ in range(3):
+        sweeping.sweep()
+    assert collector.count == 1
+    assert len(pending(sweeping)) == 1
+    assert collector.collected.wait(10)
+    assert collector.count == 2
+
+
+def test_the_longer_a_collection_takes_the_longer_it_rests(sweeping, collector):
+    for cost in (1.0, 0.5):
+        collector.cost = cost
+        sweeping.sweep()
+        sweeping.sweep()
+        (timer,) = pending(sweeping)
+        assert timer.interval == pytest.approx(cost / SHARE)
+        sweeping.close()
+        timer.join(10)
+        collector.now += cost / SHARE
+    assert collector.count == 2
+
+
+def test_whoever_asks_during_a_collection_gets_another(collector):
+    collector.cost = 0.001
+
+    def collect():
+        if not collector.count:
+            collector.collect()
+            sweeping.sweep()  # finds no rest yet: the collections do not overlap in this thread
+        else:
+            collector.collect()
+
+    sweeping = Sweeping(collect, lambda: collector.now, lambda: collector.spent)
+    sweeping.sweep()
+    assert collector.count == 2
+
+
+def test_a_closed_one_collects_nothing_more(sweeping, collector):
+    collector.cost = 1.0
+    sweeping.sweep()
+    sweeping.sweep()
+    (timer,) = pending(sweeping)
+    sweeping.close()
+    timer.join(10)
+    assert collector.count == 1

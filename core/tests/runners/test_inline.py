@@ -1,0 +1,173 @@
+"""Executions on the event loop, by a backend and models that allow them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.tests.toys.doubler import Doubler
+from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
+from tritonpy.runners import quickness
+from tritonpy.server import Server
+from tritonpy.testing.model_repository import ModelRepository
+from tritonpy.testing.witness import Witness
+from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+
+THREAD = "m_0_0"
+
+
+class Anywhere(Doubler):
+    """Notes which thread executes how many requests."""
+
+    runs_on_any_thread = True
+    threads: list[tuple[str, int]]
+
+    def execute(self, batch: Batch) -> None:
+        self.threads.append((threading.current_thread().name, len(batch.requests)))
+        super().execute(batch)
+
+
+@pytest.fixture(autouse=True)
+def every_execution_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("QUICK_NS", "SLOW_NS", "ENDLESS_NS"):
+        monkeypatch.setattr(quickness, limit, 1 << 60)
+    Anywhere.threads = []
+
+
+class Loop:
+    """Sends requests from the event loop of a server."""
+
+    def __init__(self, server: Server) -> None:
+        assert server._rings.loop is not None
+        self._engine = server.engine
+        self._loop = server._rings.loop
+
+    def ask(self, *values: list[int]) -> list[list[int]]:
+        """Send one request for each of `values` in one turn of the loop; return what they are answered."""
+        return self._loop.run_until_complete(self._ask(values))
+
+    def ask_alone(self, count: int) -> None:
+        """Send that many requests, each when the one before is answered."""
+        for number in range(100, 100 + count):
+            self._loop.run_until_complete(self._until_idle())
+            assert self.ask([number]) == [[2 * number]]
+
+    async def _until_idle(self) -> None:
+        dispatcher = self._engine._table.find("m", -1).dispatcher
+        while not dispatcher._idle:  # noqa: ASYNC110  the thread that executed last is about to rest, and tells nobody
+            await asyncio.sleep(0)
+
+    async def _ask(self, values: tuple[list[int], ...]) -> list[list[int]]:
+        answers = await asyncio.gather(*[self._answer(value) for value in values])
+        return [found for answer in answers for found in numbers([answer])]
+
+    def _answer(self, value: list[int]) -> Awaitable[InferResponse]:
+        answer: asyncio.Future[InferResponse] = self._loop.create_future()
+
+        def put(_request: InferRequest, response: InferResponse) -> None:
+            self._loop.call_soon_threadsafe(answer.set_result, response)
+
+        tensor = Tensor.from_numpy("IN", np.array(value, np.int32).reshape(1, -1))
+        self._engine.infer(InferRequest("m", {"IN": tensor}, CallbackSink(put)))
+        return answer
+
+
+Served = Callable[..., Any]
+
+
+@pytest.fixture
+def served(model_repository: ModelRepository) -> Served:
+    @contextmanager
+    def serve(kind: type[Doubler] = Anywhere, more: str = "", **settings: Any) -> Iterator[Server]:
+        model_repository.add("m", config_of("toy", batch=8, dims=-1, more=more))
+        with serving(model_repository, toy_plugins(ToyPlugin({"toy": kind})), **settings) as server:
+            yield server
+
+    return serve
+
+
+def test_requests_that_come_alone_are_run_on_the_loop_once_they_are_known_to_be_quick(served: Served) -> None:
+    with served() as server:
+        Loop(server).ask_alone(quickness.SURE + 3)
+        assert Anywhere.threads[: quickness.SURE] == [(THREAD, 1)] * quickness.SURE
+        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1)] * 3
+
+
+def test_requests_that_come_together_run_on_the_instances_thread(served: Served) -> None:
+    with served() as server:
+        loop = Loop(server)
+        loop.ask_alone(quickness.SURE + 1)
+        assert loop.ask([1], [2], [3]) == [[2], [4], [6]]
+        assert Anywhere.threads[-3:] == [(THREAD, 1)] * 3
+
+
+def test_a_size_that_is_not_known_runs_on_the_instances_thread(served: Served) -> None:
+    with served() as server:
+        loop = Loop(server)
+        loop.ask_alone(quickness.SURE + 1)
+        assert loop.ask([7] * 100) == [[14] * 100]
+        assert Anywhere.threads[-1] == (THREAD, 1)
+        loop.ask_alone(1)
+        assert Anywhere.threads[-1][0] != THREAD
+
+
+def test_requests_of_other_threads_run_on_the_instances_thread(served: Served) -> None:
+    with served() as server:
+        Loop(server).ask_alone(quickness.SURE + 1)
+        witness = Witness()
+        witness.wait(ask(server.engine, witness, "m", [[5]]))
+        assert Anywhere.threads[-1] == (THREAD, 1)
+
+
+def test_what_an_execution_on_the_loop_raises_answers_its_request(served: Served) -> None:
+    with served() as server:
+        loop = Loop(server)
+        loop.ask_alone(quickness.SURE + 1)
+        with pytest.raises(Exception, match="thirteen cannot be doubled"):
+            loop.ask([13])
+        assert Anywhere.threads[-1][0] != THREAD
+        loop.ask_alone(3)
+
+
+def test_requests_from_everywhere_at_once_are_answered_once_each(served: Served) -> None:
+    with served() as server:
+        loop, witness = Loop(server), Witness()
+        loop.ask_alone(quickness.SURE + 1)
+
+        def ask_many() -> None:
+            for number in range(100, 300):
+                witness.wait(ask(server.engine, witness, "m", [[number]]))
+
+        others = [threading.Thread(target=ask_many) for _ in range(2)]
+        for other in others:
+            other.start()
+        loop.ask_alone(200)
+        for other in others:
+            other.join()
+        witness.check(*witness.requests)
+        assert len(witness.requests) == 400
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        (type("OwnThread", (Anywhere,), {"runs_on_any_thread": False}), ""),
+        (Anywhere, 'parameters { key: "inline" value { string_value: "false" } }'),
+    ],
+)
+def test_who_does_not_allow_it_runs_on_its_own_thread_alone(served: Served, kind: type[Doubler], more: str) -> None:
+    with served(kind, more) as server:
+        Loop(server).ask_alone(2 * quickness.SURE)
+        assert {name for name, _ in Anywhere.threads} == {THREAD}
+
+
+def test_a_parameter_that_says_neither_yes_nor_no_fails_the_load(served: Served) -> None:
+    more = 'parameters { key: "inline" value { string_value: "perhaps" } }'
+    with served(Anywhere, more, exit_on_error=False) as server:
+        assert "parameter 'inline'" in server.failures["m"].message

@@ -1,0 +1,99 @@
+"""Whether the event loop may run an instance, decided on a clock of the test's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tritonpy.runners.quickness import ENDLESS_NS, QUICK_NS, SLOW_NS, SURE, Quickness
+from tritonpy.types import Batch, CallbackSink, InferRequest, Tensor
+
+SINK = CallbackSink(lambda request, response: None)
+
+
+def batch_of(elements: int = 16, **fields: bool) -> Batch:
+    tensor = Tensor.from_numpy("IN", np.zeros(elements, np.int32))
+    return Batch([InferRequest("m", {"IN": tensor}, SINK, **fields)])
+
+
+def run(quickness: Quickness, count: int, ns: int = 1000, *, on_loop: bool = False, elements: int = 16) -> None:
+    for _ in range(count):
+        quickness.took(batch_of(elements), ns, ns, on_loop)
+
+
+@pytest.fixture
+def proven() -> Quickness:
+    quickness = Quickness()
+    run(quickness, SURE)
+    return quickness
+
+
+def test_an_instance_proves_itself_first(proven: Quickness) -> None:
+    fresh = Quickness()
+    run(fresh, SURE - 1)
+    assert (fresh.hopeful, fresh.sure(batch_of())) == (False, False)
+    assert (proven.hopeful, proven.sure(batch_of())) == (True, True)
+
+
+def test_each_size_proves_itself(proven: Quickness) -> None:
+    assert not proven.sure(batch_of(4096))
+    assert proven.sure(batch_of(17))
+
+
+def test_strings_that_nobody_walked_are_not_for_the_loop(proven: Quickness) -> None:
+    assert not proven.sure(batch_of(unchecked_strings=True))
+
+
+def test_who_is_not_quick_in_the_mean_is_not_run() -> None:
+    quickness = Quickness()
+    run(quickness, 10 * SURE, QUICK_NS + 1)
+    assert not quickness.hopeful
+
+
+def test_an_execution_that_waits_counts_by_the_clock() -> None:
+    quickness = Quickness()
+    for _ in range(10 * SURE):
+        quickness.took(batch_of(), 1000, SLOW_NS, on_loop=False)
+    assert not quickness.hopeful
+
+
+def test_one_that_lost_the_processor_once_is_forgiven(proven: Quickness) -> None:
+    proven.took(batch_of(), 1000, SLOW_NS, on_loop=True)
+    assert proven.sure(batch_of())
+
+
+def test_a_slow_execution_begins_the_proof_again(proven: Quickness) -> None:
+    run(proven, 1, SLOW_NS + 1)
+    assert not proven.hopeful
+    run(proven, SURE)
+    assert proven.sure(batch_of())
+
+
+@pytest.mark.parametrize(("busy_ns", "ns"), [(SLOW_NS + 1, SLOW_NS + 1), (1000, ENDLESS_NS + 1)])
+def test_a_slow_execution_on_the_loop_doubles_the_proof(proven: Quickness, busy_ns: int, ns: int) -> None:
+    proven.took(batch_of(), busy_ns, ns, on_loop=True)
+    run(proven, 2 * SURE - 1)
+    assert not proven.hopeful
+    run(proven, 1)
+    assert proven.sure(batch_of())
+
+
+def test_a_long_good_behaviour_makes_up_for_it(proven: Quickness) -> None:
+    run(proven, 1, SLOW_NS + 1, on_loop=True)
+    run(proven, 2 * SURE)
+    run(proven, 64 * 2 * SURE, on_loop=True)
+    run(proven, 1, SLOW_NS + 1)
+    run(proven, SURE)
+    assert proven.sure(batch_of())
+
+
+def test_who_kept_the_loop_busy_for_long_is_never_run_there_again(proven: Quickness) -> None:
+    run(proven, 1, ENDLESS_NS + 1, on_loop=True)
+    run(proven, 1000 * SURE)
+    assert not proven.hopeful
+
+
+def test_who_is_about_to_end_is_not_run(proven: Quickness) -> None:
+    proven.give_up()
+    run(proven, SURE)
+    assert not proven.hopeful

@@ -1,0 +1,124 @@
+"""A backend whose models hold as much memory as they say, and a book of who held what when."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.engine import MemoryUsage
+
+from .serving import config_of
+
+MIB = 1 << 20
+
+
+class Hoard:
+    """What the models of one test hold; `most` is the most that was ever held. Executions wait while the model's gate is closed."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.held: dict[str, int] = {}
+        self.most = 0
+        self.loads: list[str] = []
+        self.inside: list[str] = []
+        self.broken: set[str] = set()
+        self.grown: dict[str, int] = {}
+        self._shut: set[str] = set()
+
+    def loading(self, name: str, size: int) -> None:
+        """Hold `size` more; a model that is broken, or that a gate keeps out, does not load, or not yet."""
+        with self.changed:
+            self.loads.append(name)
+            self.changed.notify_all()
+            assert self.changed.wait_for(lambda: f"load {name}" not in self._shut, 20)
+            if name in self.broken:
+                raise ValueError(f"{name} is broken")
+            self.held[name] = self.held.get(name, 0) + size
+            self.most = max(self.most, sum(self.held.values()))
+            self.changed.notify_all()
+
+    def gone(self, name: str, size: int) -> None:
+        """Hold `size` less."""
+        with self.changed:
+            self.held[name] -= size
+            if not self.held[name]:
+                del self.held[name]
+            self.changed.notify_all()
+
+    def execute(self, name: str) -> None:
+        """Be inside while the gate is closed."""
+        with self.changed:
+            self.inside.append(name)
+            self.changed.notify_all()
+            assert self.changed.wait_for(lambda: name not in self._shut, 20)
+            self.inside.remove(name)
+
+    def shut(self, *gates: str) -> None:
+        """Let executions of these models wait, or their loads: `load NAME`."""
+        with self.changed:
+            self._shut.update(gates)
+
+    def open(self, *gates: str) -> None:
+        """Let them go on."""
+        with self.changed:
+            self._shut.difference_update(gates)
+            self.changed.notify_all()
+
+    def wait(self, condition: Any) -> None:
+        """Wait until `condition()` holds, which what models do may change."""
+        with self.changed:
+            assert self.changed.wait_for(condition, 20), (
+                f"held: {self.held}, inside: {self.inside}, loads: {self.loads}"
+            )
+
+
+def hoarder(hoard: Hoard) -> type[Backend]:
+    """Return a backend whose models hold what their parameter `size` says (bytes), and answer twice what they are asked."""
+
+    class Hoarder(Backend):
+        @classmethod
+        def load(cls, model: ModelContext) -> object:
+            size = int(model.parameters.get("size", MIB))
+            hoard.loading(model.name, size)
+            return model.name, size
+
+        def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
+            super().__init__(model, instance)
+            self._extra = int(model.parameters.get("each", 0))
+            if self._extra:
+                hoard.loading(model.name, self._extra)
+
+        def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+            hoard.execute(self.model.name)
+            return {"OUT": inputs["IN"] * 2}
+
+        def memory_usage(self) -> Sequence[MemoryUsage]:
+            return [MemoryUsage("CPU", 0, self._extra)]
+
+        def close(self) -> None:
+            if self._extra:
+                hoard.gone(self.model.name, self._extra)
+
+        @classmethod
+        def shared_memory_usage(cls, shared: Any) -> Sequence[MemoryUsage]:
+            return [MemoryUsage("CPU", 0, shared[1] + hoard.grown.get(shared[0], 0))]
+
+        @classmethod
+        def unload(cls, shared: Any) -> None:
+            hoard.gone(*shared)
+
+    return Hoarder
+
+
+def parameters(**values: object) -> str:
+    """Return the text of a configuration's parameters."""
+    return "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in values.items()
+    )
+
+
+def hoarding(*, more: str = "", instances: int = 1, **values: object) -> str:
+    """Return the configuration of a model; `values` are its parameters."""
+    return config_of("hoarder", instances=instances, more=parameters(**values) + more)

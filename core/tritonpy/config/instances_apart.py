@@ -1,0 +1,25 @@
+"""What of a configuration cannot change while a model serves."""
+
+from __future__ import annotations
+
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+_CHANGEABLE = ("instance_group", "version_policy")
+
+
+def apart_from_instances(config: ModelConfig) -> ModelConfig:
+    """Return a copy of `config` without the instances and the choice of versions."""
+    rest = ModelConfig()
+    rest.CopyFrom(config)
+    for field in _CHANGEABLE:
+        rest.ClearField(field)
+    return rest
+
+
+def with_instances_of(config: ModelConfig, other: ModelConfig) -> ModelConfig:
+    """Return a copy of `config` with the instances and the choice of versions that `other` has."""
+    result = apart_from_instances(config)
+    result.instance_group.extend(other.instance_group)
+    if other.HasField("version_policy"):
+        result.version_policy.CopyFrom(other.version_policy)
+    return result

@@ -1,0 +1,11 @@
+"""The kinds of frames that only frontend processes and the engine's process say to each other."""
+
+from __future__ import annotations
+
+# Frontend process to engine.
+INFER = 48
+CANCEL = 49
+TAKEN = 50
+NOTES = 51
+# Engine to frontend process.
+ANSWER = 56

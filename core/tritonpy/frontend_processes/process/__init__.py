@@ -1,0 +1,3 @@
+"""What runs in a frontend process: frontends, in front of an engine that is elsewhere."""
+
+from __future__ import annotations

@@ -1,0 +1,10 @@
+"""The command of a frontend process: its argument is the number of the descriptor that it inherits."""
+
+from __future__ import annotations
+
+import sys
+
+from tritonpy.frontend_processes.process.main import main
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Models that are listed, and loaded when somebody asks for them."""

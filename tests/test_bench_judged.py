@@ -1,0 +1,34 @@
+"""The judged rows: each names its transport, and asks what is to be judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.judged import ON_ENVOY, TRANSPORTS, judged
+from bench.rows import P50, P99, RATE
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_every_row_names_its_transport_and_runs_on_it(transport: str) -> None:
+    rows = list(judged(transport, Path("perf_analyzer")))
+    assert all(f" on {transport}, " in case.name for case in rows)
+    assert len({case.name for case in rows}) == len(rows)
+    own = [case for case in rows if case.other == "Triton" and "echo" not in case.subject]
+    assert {case.subject for case in own} == {ON_ENVOY if transport == "envoy" else "tritonpy"}
+
+
+def test_what_must_be_is_what_is_judged() -> None:
+    goals = {case.name: (case.figure, case.goal, case.aim) for each in TRANSPORTS for case in judged(each, None)}
+    assert goals["HTTP on uvicorn, dynamic batching, 64 in flight, wrk"] == (RATE, 1.3, 1.5)
+    assert goals["HTTP on envoy, no batching, 8 in flight, wrk"] == (RATE, 1.1, 1.5)
+    assert goals["gRPC on envoy, dynamic batching, 32 in flight, h2load"] == (RATE, 1.2, 1.5)
+    assert goals["gRPC on grpcio, no batching, 64 in flight, h2load"] == (RATE, 1.0, 1.3)
+    assert goals["HTTP on envoy, no batching, 1 in flight, wrk p50"] == (P50, 1.1, 1.0)
+    assert goals["gRPC on envoy, no batching, 1 in flight, h2load p50"] == (P50, 1.6, 1.0)
+    assert goals["gRPC on envoy, the bare echo, 1 in flight, h2load p50"] == (P50, None, None)
+    assert goals["HTTP on uvicorn, no batching, 32 in flight, wrk p99"] == (P99, 1.0, 0.5)
+    name = "gRPC on envoy, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
+    assert goals[name] == (RATE, 0.8, 0.9)
+    assert goals["gRPC on envoy, 16 MiB in and out through shared memory, 2 in flight, h2load"] == (RATE, 1.0, 1.2)

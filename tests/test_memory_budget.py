@@ -1,0 +1,293 @@
+"""A memory budget as its users have it: many models, room for few, and traffic over both protocols."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc
+import tritonclient.http
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from tritonpy import Backend, MemoryUsage, ModelContext, hookimpl
+from tritonpy.api.backend import Array
+from tritonpy.repository.lazy.lazy_loading import LazyLoading
+from tritonpy.testing import ModelRepository, RunningServer, running_server
+
+SIZE = 1 << 20
+CONFIG = """
+backend: "weights"
+input { name: "IN" data_type: TYPE_INT32 dims: 1 }
+output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
+"""
+BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]})
+
+
+class Scale:
+    """Weighs what all models of a test hold."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.held = self.most = 0
+
+    def add(self, size: int) -> None:
+        with self.lock:
+            self.held += size
+            self.most = max(self.most, self.held)
+
+
+class WeightsPlugin:
+    """A backend that reads its models' weights into memory, and adds their first byte to what it is asked."""
+
+    def __init__(self, scale: Scale) -> None:
+        class Weights(Backend):
+            default_filenames = ("weights.bin",)
+
+            @classmethod
+            def load(cls, model: ModelContext) -> object:
+                weights = np.fromfile(model.path / "weights.bin", np.uint8)
+                scale.add(weights.nbytes)
+                return weights
+
+            def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+                time.sleep(0.002)  # so that models are in use
+                return {"OUT": inputs["IN"] + np.int32(self.model.shared[0])}
+
+            @classmethod
+            def shared_memory_usage(cls, shared: Any) -> Sequence[MemoryUsage]:
+                return [MemoryUsage("CPU", 0, shared.nbytes)]
+
+            @classmethod
+            def unload(cls, shared: Any) -> None:
+                scale.add(-shared.nbytes)
+
+        self._backend = Weights
+
+    @hookimpl
+    def tritonpy_backends(self) -> Mapping[str, type[Backend]]:
+        return {"weights": self._backend}
+
+
+@pytest.fixture
+def scale() -> Scale:
+    return Scale()
+
+
+@contextmanager
+def weighing(repository: ModelRepository, scale: Scale, models: int, **memory: Any) -> Iterator[RunningServer]:
+    for number in range(models):
+        weights = bytes([number]) * SIZE
+        repository.add(f"m{number}", CONFIG, {1: {"weights.bin": weights}})
+    frontends = {name: {"port": 0} for name in ("http", "grpc", "metrics")}
+    config = {
+        "repositories": [{"url": str(repository.path)}],
+        "frontends": frontends,
+        "memory": {"lazy": ["*"]} | memory,
+    }
+    with running_server(config, [WeightsPlugin(scale)]) as server:
+        yield server
+
+
+def told(server: RunningServer) -> Any:
+    return json.loads(_asked(server.http, "GET", "/v2/memory")[2])
+
+
+def _asked(address: str, method: str, path: str, body: str | None = None) -> tuple[int, Mapping[str, str], str]:
+    connection = http.client.HTTPConnection(address, timeout=30)
+    try:
+        connection.request(method, path, body)
+        with connection.getresponse() as answer:
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
+
+
+class Client:
+    """Asks over one of the protocols."""
+
+    def __init__(self, server: RunningServer, protocol: str) -> None:
+        self._module = tritonclient.http if protocol == "http" else tritonclient.grpc
+        self._client = self._module.InferenceServerClient(server.http if protocol == "http" else server.grpc)
+
+    def ask(self, model: int, value: int) -> int:
+        tensor = self._module.InferInput("IN", [1], "INT32")
+        tensor.set_data_from_numpy(np.array([value], np.int32))
+        return int(self._client.infer(f"m{model}", [tensor]).as_numpy("OUT")[0])
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def spied_evictions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets, for each eviction, how many requests the evicted versions had."""
+    seen: list[int] = []
+    evict = LazyLoading.evict
+
+    def spied(self: LazyLoading, key: str) -> bool:
+        models = self._table.ready(key)
+        gone = evict(self, key)
+        if gone:
+            seen.append(sum(model.open for model in models))
+        return gone
+
+    monkeypatch.setattr(LazyLoading, "evict", spied)
+    return seen
+
+
+@pytest.mark.parametrize("skew", [0.0, 1.0], ids=["uniform", "zipf"])
+def test_fifty_models_room_for_ten_and_random_traffic_over_both_protocols(
+    model_repository: ModelRepository, scale: Scale, monkeypatch: pytest.MonkeyPatch, skew: float
+) -> None:
+    weights = [1 / (rank + 1) ** skew for rank in range(50)]
+    in_use = spied_evictions(monkeypatch)
+    with weighing(model_repository, scale, 50, budget="10MiB") as server:
+
+        def traffic(seed: int) -> int:
+            client = Client(server, "http" if seed % 2 else "grpc")
+            draw = random.Random(seed)
+            try:
+                for value in range(100):
+                    (model,) = draw.choices(range(50), weights)
+                    assert client.ask(model, value) == value + model
+            finally:
+                client.close()
+            return 100
+
+        with ThreadPoolExecutor(8) as clients:
+            asked = sum(clients.map(traffic, range(8)))
+        said = told(server)
+    assert said["hits"] + said["misses"] == asked
+    assert said["refusals"] == said["load_failures"] == said["waiting_requests"] == 0
+    assert scale.most <= 10 * SIZE, "the scale of the models themselves"
+    assert said["highest"]["all"] <= 10 * SIZE, "the server's own book"
+    assert len(in_use) == said["evictions"] > 10
+    assert not any(in_use), "some model had requests when it was evicted"
+    assert scale.held == 0
+    print(
+        f"hit rate {said['hits'] / asked:.1%} ({asked} requests over both protocols, {said['loads']} loads, "
+        f"{said['evictions']} evictions, at most {said['highest']['all'] / SIZE:.0f} of 10 MiB held)"
+    )
+
+
+def test_a_cold_model_is_refused_over_both_protocols_with_the_time_to_come_again(
+    model_repository: ModelRepository, scale: Scale
+) -> None:
+    with weighing(model_repository, scale, 2, budget="1MiB", first_request="refuse", retry_s=3) as server:
+        status, headers, text = _asked(server.http, "POST", "/v2/models/m0/infer", BODY)
+        assert status == 503
+        assert {key.lower(): value for key, value in headers.items()}["retry-after"] == "3"
+        assert "not loaded yet" in text
+        tensor = service_pb2.ModelInferRequest.InferInputTensor(name="IN", datatype="INT32", shape=[1])
+        asked = service_pb2.ModelInferRequest(model_name="m1", inputs=[tensor], raw_input_contents=[bytes(4)])
+        with grpc.insecure_channel(server.grpc) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            with pytest.raises(grpc.RpcError) as late:
+                stub.ModelInfer(asked)
+        assert late.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert dict(late.value.trailing_metadata())["retry-after"] == "3"
+
+
+def test_metrics_tell_of_the_budget_and_of_lazy_models(model_repository: ModelRepository, scale: Scale) -> None:
+    with weighing(model_repository, scale, 3, budget="2MiB", devices={"cpu": "2MiB"}) as server:
+        client = Client(server, "http")
+        for model in (0, 1, 1, 2):
+            client.ask(model, 1)
+        client.close()
+        lines = _asked(server.metrics, "GET", "/metrics")[2].splitlines()
+    for line in (
+        'nv_memory_budget_bytes{device="all"} 2097152',
+        'nv_memory_budget_bytes{device="cpu"} 2097152',
+        'nv_memory_budget_used_bytes{device="cpu"} 2097152',
+        "nv_lazy_hits 1",
+        "nv_lazy_misses 3",
+        "nv_lazy_loads 3",
+        "nv_lazy_evictions 1",
+        "nv_lazy_waiting_requests 0",
+    ):
+        assert any(each.startswith(line) for each in lines), line
+
+
+KILLED = """
+import os
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        marker = os.path.join(args["model_repository"], "killed")
+        if not os.path.exists(marker):
+            open(marker, "w").close()
+            os.kill(os.getpid(), 9)
+
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", pb_utils.get_input_tensor_by_name(each, "IN").as_numpy())]) for each in requests]
+"""
+
+
+def test_a_process_that_is_killed_while_it_loads_fails_who_waits_and_the_next_request_loads_it(
+    tmp_path: Path,
+) -> None:
+    repository = ModelRepository(tmp_path / "models")
+    repository.add("m0", CONFIG.replace("weights", "python"), {1: {"model.py": KILLED}})
+    frontends = {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": False}
+    memory = {"budget": "2GiB", "lazy": ["*"], "retry_s": 0.01}
+    config = {"repositories": [{"url": str(repository.path)}], "frontends": frontends, "memory": memory}
+    with running_server(config) as server:
+        client = Client(server, "http")
+        with pytest.raises(tritonclient.http.InferenceServerException, match="could not be loaded"):
+            client.ask(0, 1)
+        assert told(server)["held"]["all"] == 0
+        assert _until_loaded(client) == 5
+        assert told(server)["held"]["cpu"] > SIZE, "what its process holds is measured"
+        client.close()
+
+
+def _until_loaded(client: Client) -> int:
+    while True:
+        try:
+            return client.ask(0, 5)
+        except tritonclient.http.InferenceServerException as error:
+            if "could not be loaded" not in str(error):
+                raise
+
+
+def test_clients_that_leave_while_their_model_loads_leave_nothing_behind(
+    model_repository: ModelRepository, scale: Scale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    load = LazyLoading._load
+    monkeypatch.setattr(LazyLoading, "_load", lambda self, cold: (gate.wait(20), load(self, cold))[1])
+    with weighing(model_repository, scale, 1, budget="1MiB") as server:
+        connections = [http.client.HTTPConnection(server.http) for _ in range(20)]
+        for connection in connections:
+            connection.request("POST", "/v2/models/m0/infer", BODY)
+        _wait_for(lambda: told(server)["waiting_requests"] == 20)
+        for connection in connections[:19]:
+            connection.close()
+        _wait_for(lambda: told(server)["waiting_requests"] == 1)
+        gate.set()
+        answer = connections[19].getresponse()
+        assert answer.status == 200
+        assert json.loads(answer.read())["outputs"][0]["data"] == [1]
+        connections[19].close()
+
+
+def _wait_for(condition: Any) -> None:
+    pause = threading.Event()
+    for _ in range(2000):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it never came true")
