@@ -68,6 +68,19 @@ def _framework(name: str, package: str, *more: str) -> Tier:
     return Tier((f"{package}/tests", *more), packages=(package,), requirements=(f"tests/requirements-{name}.txt",))
 
 
+ON_EVERY_TRANSPORT = (
+    "tests/test_access.py",
+    "tests/test_aio_clients.py",
+    "tests/test_cancellation.py",
+    "tests/test_clients.py",
+    "tests/test_failures.py",
+    "tests/test_generate_stream.py",
+    "tests/test_sequences.py",
+    "tests/test_shared_memory.py",
+    "tests/test_shutdown.py",
+    "tests/test_told_requests.py",
+    "tests/test_transport.py",
+)
 # In the order in which they are begun: the long ones first, so that two lanes end together.
 TIERS = {
     "default": Tier(
@@ -85,7 +98,13 @@ TIERS = {
         ),
         requirements=("tests/requirements-frameworks.txt",),
     ),
-    "envoy": _framework("envoy", "plugins/frontend_envoy"),
+    # The suites that start servers as processes run on this transport too, of the exchanges with the real Triton every twelfth.
+    "envoy": Tier(
+        ("plugins/frontend_envoy/tests", *ON_EVERY_TRANSPORT, "tests/conformance/test_both_servers.py"),
+        packages=("plugins/frontend_envoy",),
+        requirements=("tests/requirements-envoy.txt",),
+        variables={"TRITONPY_TEST_TRANSPORT": "envoy", "TRITONPY_CONFORMANCE_SHARE": "0.08"},
+    ),
     "clouds": _framework("clouds", "plugins/repo_cloud"),
     "torch": _framework("torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"),
     "tf": _framework("tf", "plugins/backend_tf"),
