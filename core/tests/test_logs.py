@@ -12,7 +12,6 @@ from tritonpy import StartupError
 from tritonpy.logs import (
     LogChanges,
     LogSettings,
-    ServerLogHandler,
     change_logging,
     configure_logging,
     follow_log_settings,
@@ -21,16 +20,7 @@ from tritonpy.logs import (
 )
 
 LOG = logging.getLogger("tritonpy.test")
-
-
-@pytest.fixture(autouse=True)
-def _clean_logging():
-    root, logger = logging.getLogger(), logging.getLogger("tritonpy")
-    yield
-    for handler in [each for each in root.handlers if isinstance(each, ServerLogHandler)]:
-        root.removeHandler(handler)
-        handler.close()
-    logger.setLevel(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("own_logging")
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ answers = st.builds(
     InferResponse,
     st.just(()),
     TEXTS,
-    st.integers(-1, 2**40),
+    st.integers(-1, 2**63 - 1),
     TEXTS,
     st.dictionaries(TEXTS, st.booleans() | st.integers() | TEXTS),
     st.none(),
@@ -71,7 +71,9 @@ def test_answers_to_nobody_are_left_out() -> None:
     assert list(read_answers(tuple(frame.words), frame.extras, frame.rows, lambda _: None)) == []
 
 
-@pytest.mark.parametrize(("words", "rows"), [((2, 1, 1), [[], []]), ((1, 1, 1), []), ((1, 1, 1), [[], []])])
+@pytest.mark.parametrize(
+    ("words", "rows"), [((2, 1, 1, 1), [[], []]), ((1, 1, 1, 1), []), ((1, 1, 1), [[]]), ((1, 1, 1, 1), [[], []])]
+)
 def test_nonsense_is_a_broken_protocol(words: tuple[int, ...], rows: list[list[Tensor]]) -> None:
     with pytest.raises(ProtocolError):
         list(read_answers(words, {}, rows, lambda _: None))

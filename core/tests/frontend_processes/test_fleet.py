@@ -106,6 +106,28 @@ def test_a_process_that_dies_is_started_again_until_the_server_drains(caplog: py
         asyncio.run(scenario())
 
 
+def test_a_process_is_started_again_also_when_descriptors_ran_out_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(config_of(), toy) as (fleet, _):
+            describe, left = fleet.processes[0]._start_of, [OSError(24, "Too many open files")]
+
+            def fail_once(index: int) -> Any:
+                if left:
+                    raise left.pop()
+                return describe(index)
+
+            monkeypatch.setattr(fleet.processes[0], "_start_of", fail_once)
+            os.kill(fleet.processes[0].pid, signal.SIGKILL)
+            await until(lambda: "frontend process 0 is started again" in caplog.text)
+        assert "frontend process 0 failed to start again" in caplog.text
+        assert "Too many open files" in caplog.text
+
+    with ToyEngine() as toy, caplog.at_level("INFO"):
+        asyncio.run(scenario())
+
+
 def test_a_taken_port_is_a_startup_error_and_leaves_nothing() -> None:
     async def scenario() -> None:
         with socket.socket() as taken:
@@ -159,6 +181,7 @@ def test_a_start_that_is_cancelled_leaves_nothing() -> None:
         asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("own_logging")
 def test_changes_of_the_log_reach_every_process(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with running(config_of(), toy) as (_, frontends):

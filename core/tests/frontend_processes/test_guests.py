@@ -159,6 +159,19 @@ def test_an_answer_that_cannot_be_sent_fails_alone(monkeypatch: pytest.MonkeyPat
         assert "no shared memory for the outputs of model 'identity'" in failed.error.message
 
 
+@pytest.mark.parametrize("version", [2**63 - 1, 2**70])
+def test_a_refusal_that_names_a_version_beyond_all_bounds_arrives_and_others_after_it(version: int) -> None:
+    with ToyEngine() as toy, linked(held := Held(toy)) as (engine, end):
+        witness = Witness()
+        strange, plain = InferRequest("m", {}, witness.sink, version), InferRequest("m", {}, witness.sink)
+        for request in (strange, plain):
+            end.engine.infer(request)
+        held.wait(2)
+        refused = [InferResponse.failed(request, Internal("no such version")) for request in held.given]
+        engine.thread.do(lambda: [one.sink.put(one, refusal) for one, refusal in zip(held.given, refused, strict=True)])
+        assert all(isinstance(answer.error, Internal) for [answer] in witness.wait(strange, plain))
+
+
 @pytest.mark.parametrize(
     ("kind", "words"), [(kinds.TAKEN, [1, 5]), (kinds.TAKEN, [1]), (kinds.INFER, []), (kinds.INFER, [1, 2]), (99, [])]
 )

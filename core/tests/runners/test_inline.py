@@ -35,7 +35,7 @@ class Anywhere(Doubler):
 
 @pytest.fixture(autouse=True)
 def every_execution_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("QUICK_NS", "SLOW_NS", "ENDLESS_NS"):
+    for limit in ("QUICK_NS", "SLOW_NS", "ENDLESS_NS", "STALLED_NS"):
         monkeypatch.setattr(quickness, limit, 1 << 60)
     Anywhere.threads = []
 

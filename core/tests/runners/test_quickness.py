@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.runners.quickness import ENDLESS_NS, QUICK_NS, SLOW_NS, SURE, Quickness
+from tritonpy.runners.quickness import ENDLESS_NS, QUICK_NS, SLOW_NS, STALLED_NS, SURE, Quickness
 from tritonpy.types import Batch, CallbackSink, InferRequest, Tensor
 
 SINK = CallbackSink(lambda request, response: None)
@@ -89,6 +89,12 @@ def test_a_long_good_behaviour_makes_up_for_it(proven: Quickness) -> None:
 
 def test_who_kept_the_loop_busy_for_long_is_never_run_there_again(proven: Quickness) -> None:
     run(proven, 1, ENDLESS_NS + 1, on_loop=True)
+    run(proven, 1000 * SURE)
+    assert not proven.hopeful
+
+
+def test_who_stopped_the_loop_for_long_without_work_is_never_run_there_again(proven: Quickness) -> None:
+    proven.took(batch_of(), 1000, STALLED_NS + 1, on_loop=True)
     run(proven, 1000 * SURE)
     assert not proven.hopeful
 

@@ -10,7 +10,7 @@ the engine, metrics and log lines one way, changes of settings the other way (`k
 - INFER, requests in the order of their arrival. Words: how many, then six for each: its number, its *head* (the number of a model's name and version,
   announced once in the extras), `received_ns`, `deadline_ns`, the number of its sequence, flags. Rows: the inputs. Extras: `ids`, and by index what few
   requests have (`requests_frame`).
-- ANSWER, answers in their order. Words: how many, then two for each: the number of its request; flags with the model's version above them.
+- ANSWER, answers in their order. Words: how many, then three for each: the number of its request, flags, the model's version plus one.
   Rows: the outputs. Extras: errors, parameters, names and ids that are not the request's.
 - CANCEL, words: numbers of requests. TAKEN, words: the number of a request, how many more of its answers left the process: a model that answers any
   number of times waits while a window (`ipc.windows`) of them is untaken.

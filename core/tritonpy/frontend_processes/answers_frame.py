@@ -12,7 +12,7 @@ from tritonpy.runners.workers.told_error import tell_named_error, told_named_err
 from tritonpy.types import CPU, NO_PARAMETERS, InferRequest, InferResponse, Tensor
 
 FINAL, EMPTY, TRACED, REFUSED = 1, 2, 4, 8  # flags of an answer
-_VERSION = 8  # bits that the version, and one more, is shifted by
+WORDS = 3  # of each answer: the number of its request, flags, and the version plus one
 
 
 class AnswersFrame(NamedTuple):
@@ -36,7 +36,7 @@ def write_answers(answers: Iterable[Given]) -> AnswersFrame:
         flags = (FINAL if response.final else 0) | (EMPTY if response.empty else 0) | (TRACED if traced else 0)
         if response.refused:
             flags |= REFUSED
-        words += (number, flags | (response.model_version + 1) << _VERSION)
+        words += (number, flags, response.model_version + 1)
         row: Sequence[Tensor] = response.outputs
         for tensor in row:
             if tensor.device[0] != CPU[0] or is_odd(tensor):
@@ -63,15 +63,15 @@ def read_answers(
     find: Callable[[int], InferRequest | None],
 ) -> Iterator[Given]:
     """Give the answers of a frame to the requests that `find` has by their numbers, those to others are left out. Raises ProtocolError."""
-    if 2 * words[0] + 1 > len(words) or len(rows) != words[0]:
+    if WORDS * words[0] + 1 > len(words) or len(rows) != words[0]:
         raise ProtocolError(f"{words[0]} answers came with {len(rows)} rows")
     for index, row in enumerate(rows):
-        number, flags = words[1 + 2 * index], words[2 + 2 * index]
+        at = 1 + WORDS * index
+        number, flags, version = words[at : at + WORDS]
         request = find(number)
         if request is None:
             continue
-        version = (flags >> _VERSION) - 1
-        response = InferResponse(row, request.model_name, version, request.id)
+        response = InferResponse(row, request.model_name, version - 1, request.id)
         response.final, response.empty = bool(flags & FINAL), bool(flags & EMPTY)
         response.refused = bool(flags & REFUSED)
         if extras:

@@ -55,18 +55,10 @@ class FrontendProcess:
 
     async def start(self) -> None:
         """Start it and wait until it accepts connections. Raises StartupError."""
-        process, connection = self._launch()
-        previous, self._now = self._now, Incarnation(self._name, process, connection, self._converse, self._lost)
         try:
-            start, sockets = self._start_of(self._index)
-            self._now.begin(msgspec.to_builtins(start), [lifeline(), *sockets])
-            await asyncio.shield(self._now.started)
-        except BaseException:
-            await self._now.end()
-            raise
-        finally:
-            if previous is not None:
-                previous.conversation.forget_metrics()
+            await self._begin()
+        except OSError as error:  # there is no room for a process, or no descriptor left
+            raise StartupError(f"{self._name} cannot be started: {error}") from error
 
     async def ask(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Have it do something and wait until it did; one that is not there has nothing to do."""
@@ -94,6 +86,20 @@ class FrontendProcess:
             await self._now.stop()
             self._now.conversation.forget_metrics()
 
+    async def _begin(self) -> None:
+        process, connection = self._launch()
+        previous, self._now = self._now, Incarnation(self._name, process, connection, self._converse, self._lost)
+        try:
+            start, sockets = self._start_of(self._index)
+            self._now.begin(msgspec.to_builtins(start), [lifeline(), *sockets])
+            await asyncio.shield(self._now.started)
+        except BaseException:
+            await self._now.end()
+            raise
+        finally:
+            if previous is not None:
+                previous.conversation.forget_metrics()
+
     def _launch(self) -> tuple[SpawnedProcess, socket.socket]:
         ours, theirs = socket.socketpair()
         with theirs:
@@ -101,9 +107,9 @@ class FrontendProcess:
             command = [sys.executable, "-P", "-m", _COMMAND, str(theirs.fileno())]
             try:
                 return SpawnedProcess.start(command, theirs, _STDERR), ours
-            except OSError as error:
+            except OSError:
                 ours.close()
-                raise StartupError(f"{self._name} cannot be started: {error}") from error
+                raise
 
     def _lost(self, reason: str, lived_s: float) -> None:
         if self._stopped:

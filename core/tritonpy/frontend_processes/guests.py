@@ -160,14 +160,17 @@ class Guests:
 
     def _send(self, given: Sequence[Given]) -> None:
         try:
-            words, rows, extras = write_answers(given)
-            self._connection.send(kinds.ANSWER, words, rows, None, extras)
+            self._write(given)
         except Exception as error:
             if len(given) > 1:  # one that cannot be sent must not take the others along
                 for one in given:
                     self._send((one,))
                 return
             self._fail(given[0], error)
+
+    def _write(self, given: Sequence[Given]) -> None:
+        words, rows, extras = write_answers(given)
+        self._connection.send(kinds.ANSWER, words, rows, None, extras)
 
     def _fail(self, given: Given, error: Exception) -> None:
         number, request, _, traced = given
@@ -179,4 +182,6 @@ class Guests:
             failure = incident(log, f"an answer of model '{request.model_name}'", error)
         self._open.pop(number, None)
         request.cancel()
-        self._send(((number, request, InferResponse.failed(request, failure), traced),))
+        # Not by `_send`, which would come back here: the error alone, in the words of nobody else, can be sent.
+        refusal = InferResponse((), request.model_name, id=request.id, error=failure)
+        self._write(((number, request, refusal, traced),))

@@ -10,6 +10,7 @@ from tritonpy.types import Batch
 QUICK_NS = 200_000
 SLOW_NS = 1_000_000  # of the processor: the fault of the execution, and not of others who had the processor
 ENDLESS_NS = 10_000_000  # who keeps the loop busy for so long does it once
+STALLED_NS = 1_000_000_000  # and who stops it for so long, too, though it may have lost the processor
 SURE = 16  # executions of a size that were not slow, one after the other, before the loop runs one
 _WEIGHT = 0.1  # of the newest execution in the running mean
 _TRUST = 64  # times as many executions on the loop make up for one that was slow
@@ -28,7 +29,7 @@ class Quickness:
     """Learns from executions of single requests; its owner tells it each, from one thread at a time.
 
     The loop runs an execution where those of its size are quick in the mean and the last SURE of them were not slow. Each slow one on the loop makes the
-    instance prove itself for twice as long as before; one that kept the loop busy for ENDLESS_NS ends the matter.
+    instance prove itself for twice as long as before; one that kept the loop busy for ENDLESS_NS, or stopped it for STALLED_NS, ends the matter.
     """
 
     def __init__(self) -> None:
@@ -48,7 +49,7 @@ class Quickness:
         if self._over:
             return
         if busy_ns > SLOW_NS or (on_loop and ns > ENDLESS_NS):
-            self._disappointed(busy_ns, on_loop)
+            self._disappointed(busy_ns, ns, on_loop)
             return
         record = self._records.setdefault(_size(batch), _Record())
         record.count += 1
@@ -66,12 +67,12 @@ class Quickness:
     def _is_sure(self, record: _Record) -> bool:
         return record.count >= self._sure and record.mean_ns <= QUICK_NS
 
-    def _disappointed(self, busy_ns: int, on_loop: bool) -> None:
+    def _disappointed(self, busy_ns: int, ns: int, on_loop: bool) -> None:
         self._records.clear()
         self.hopeful = False
         if on_loop:
             self._kept, self._sure = 0, min(2 * self._sure, _MOST)
-            if busy_ns > ENDLESS_NS:
+            if busy_ns > ENDLESS_NS or ns > STALLED_NS:
                 self.give_up()
 
 

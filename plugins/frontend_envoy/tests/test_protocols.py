@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import socket
@@ -64,6 +65,11 @@ def test_every_version_of_http_is_spoken_on_an_encrypted_port(start, repository,
     assert (answer.status, outputs_of(answer)) == (200, [1, 2])
     if version is not HTTPVersion.HTTP3:
         assert answer.headers["alt-svc"] == f'h3=":{served.ports["http"]}"; ma=86400'
+
+
+def test_an_address_may_be_a_name(start, repository):
+    served = start(repository, "--http-address=localhost")
+    assert served.ask(INFER, BODY).status == 200
 
 
 def test_both_protocols_are_encrypted_on_one_port(start, repository, pem):
@@ -145,9 +151,9 @@ def test_an_unreadable_path_is_refused(start, repository):
 def test_a_body_that_stands_still_is_refused(start, repository, tmp_path):
     (tmp_path / "server.yaml").write_text(json.dumps({"frontends": {"http": {"body_timeout_s": 0.3}}}))
     served = start(f"--config={tmp_path / 'server.yaml'}", repository)
-    for path in (INFER, "/v2/repository/index"):
+    for path, begun in itertools.product((INFER, "/v2/repository/index"), ("", "{")):
         with served.connect() as slow:
-            slow.sendall(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{{".encode())
+            slow.sendall(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{begun}".encode())
             assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
     served.until_logged("refused a request from 127.0.0.1:[0-9]+: The request took too long to arrive")
 

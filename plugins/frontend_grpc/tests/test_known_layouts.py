@@ -110,6 +110,13 @@ def test_an_id_that_is_not_utf8_is_left_to_the_parser():
     assert taught(message(id="ab")).read(raw, SINK) is None
 
 
+def test_fields_that_nobody_knows_are_left_to_the_parser():
+    field_16_of_one_byte = b"\x82\x01\x01x"
+    raw = field_16_of_one_byte + message().SerializeToString()
+    assert decoded(raw).model_name == "m"
+    assert outline_of(raw) is None
+
+
 def test_two_ids_are_left_to_the_parser():
     assert outline_of(ModelInferRequest(id="a").SerializeToString() + message(id="b").SerializeToString()) is None
 

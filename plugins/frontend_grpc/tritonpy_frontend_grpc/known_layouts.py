@@ -21,6 +21,7 @@ LONGEST = 2048  # bytes of a head that is remembered
 MOST = 512  # layouts; clients that say something else each time must not fill the memory
 MOST_SEEN = 4096
 _LENGTH_DELIMITED = 2  # the wire type of all fields of the message
+_LAST = 0x7F  # tags above it go on in the next byte: no field of the message has one
 _ID = ModelInferRequest.ID_FIELD_NUMBER << 3 | _LENGTH_DELIMITED
 _RAW = ModelInferRequest.RAW_INPUT_CONTENTS_FIELD_NUMBER << 3 | _LENGTH_DELIMITED
 
@@ -114,7 +115,7 @@ def outline_of(raw: bytes) -> Outline | None:
             size, start = raw[at + 1], at + 2
             if size > 0x7F:
                 size, start = _varint(raw, at + 1)
-            if tag & 7 != _LENGTH_DELIMITED or start + size > LONGEST or (tag == _ID and id_end):
+            if tag & 7 != _LENGTH_DELIMITED or tag > _LAST or start + size > LONGEST or (tag == _ID and id_end):
                 return None
             if tag == _ID:
                 id_start, id_at, id_end = at, start, start + size

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, InferRequest, InvalidArgument
+from tritonpy import CallbackSink, InferRequest, Internal, InvalidArgument
 from tritonpy_frontend_http import decode, known_layouts
 from tritonpy_frontend_http.known_layouts import KnownLayouts
 
@@ -103,6 +103,21 @@ def test_the_last_of_two_ids_counts_whatever_is_known() -> None:
     raw = b'{"id":"first","id":"last",' + raw_of()[1:]
     for _ in range(3):
         assert read(raw)[0].id == "last"
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ":")])
+def test_what_follows_an_id_is_no_request_by_itself(separators: tuple[str, str]) -> None:
+    raw = json.dumps({"id": "plain", "inputs": [INPUT]}, separators=separators).encode()
+    learn(raw)
+    for start in range(len(b'{"id":"plain'), raw.index(b'"inputs"') + 1):
+        with pytest.raises(Internal):
+            read(raw[start:])
+
+
+def test_an_id_that_is_named_with_escapes_is_the_last_one_whatever_is_known() -> None:
+    same = b'{"id":"last","\\u0069d":"last",' + raw_of()[1:]
+    learn(same)
+    assert read(same.replace(b"last", b"first", 1))[0].id == "last"
 
 
 @pytest.mark.parametrize(

@@ -52,13 +52,14 @@ class KnownLayouts:
         layout = self._layouts.get(raw)
         if layout is not None or not raw.startswith(_ID):
             return layout, ""
-        identity, rest = _split(raw)
-        return self._layouts.get(rest), identity
+        identity, key = _split(raw)
+        return self._layouts.get(key), identity
 
     def learn(self, raw: bytes, header: InferHeader, request: InferRequest, binary: bool) -> None:
         """Remember what `raw` was read as, when it comes for the second time and is plain: `request`, its outputs `binary` or not."""
         identity, key = _split(raw)
-        if header.id != identity or not _is_plain(header, request):
+        # Where there are escapes, one may spell "id" a second time.
+        if header.id != identity or b"\\" in key or not _is_plain(header, request):
             return
         sight = hash(key)
         if sight not in self._seen:
@@ -72,14 +73,15 @@ class KnownLayouts:
 
 
 def _split(raw: bytes) -> tuple[str, bytes]:
-    """Return the id that `raw` begins with and what follows it; "" and all of it where there is none that needs no decoding."""
+    """Return the id that `raw` begins with and the JSON without it; "" and all of it where there is none that needs no decoding."""
     if raw.startswith(_ID):
         end = raw.find(b'"', len(_ID))
         identity = raw[len(_ID) : end]
         if raw[end : end + 2] == b'",' and b"\\" not in identity and identity.isascii() and raw.count(b'"id"') == 1:
             text = identity.decode()
             if text.isprintable():
-                return text, raw[end + 2 :]
+                # With its brace: what follows the id is no JSON by itself, and must not be known as such.
+                return text, b"{" + raw[end + 2 :]
     return "", raw
 
 

@@ -133,6 +133,18 @@ def test_a_canary_that_is_not_there_is_neither_good_nor_bad(engine: Scripted) ->
     assert (route.run.live, route.run.canary.answers, route.run.ledger.open) == (True, 0, 0)
 
 
+def test_a_canary_that_is_being_loaded_is_neither_good_nor_bad(engine: Scripted) -> None:
+    engine.models["a", 2] = engine.refusing(Unavailable("it is being loaded", retry_after_s=1))
+    router, route = routed(engine, canary=CANARY)
+    for _ in range(20):
+        assert ask(router)[0].error is None
+    assert route.run is not None
+    assert (route.run.live, route.run.canary.answers, route.run.ledger.open) == (True, 0, 0)
+    engine.models["a", 2] = engine.good
+    ask(router)
+    assert route.run.canary.answers == 1
+
+
 def test_open_requests_of_a_canary_count_as_if_they_failed(engine: Scripted) -> None:
     engine.models["a", 2] = engine.hold
     router, route = routed(engine, canary={**CANARY, "max_failed_share": 0.1})

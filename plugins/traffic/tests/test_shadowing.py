@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tritonpy import Cancelled, InferRequest, InferResponse, SequenceInfo, TritonError
+from tritonpy import Cancelled, InferRequest, InferResponse, SequenceInfo, Tensor, TritonError
 from tritonpy.testing import Witness
 from tritonpy_traffic.router import TrafficRouter
 from tritonpy_traffic.shadowing import Shadowing
@@ -98,6 +98,33 @@ def test_a_target_that_refuses_copies_fails_alone(engine: Scripted, caplog: pyte
         assert ask(router)[0].error is None
     assert settled(router, shadowing) == {"failed": 5}
     assert caplog.text.count("it refuses copies: not today") == 1
+
+
+def test_a_bug_in_the_target_s_way_does_not_keep_the_room_of_copies(
+    engine: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_request: InferRequest) -> None:
+        raise RuntimeError("a bug")
+
+    engine.models["b", 2] = broken
+    router, shadowing = shadowed(engine)
+    assert ask(router)[0].error is None
+    assert settled(router, shadowing) == {"failed": 1}
+    assert shadowing.shown()["open"] == 0
+    assert "a bug" in caplog.text
+
+
+def test_answers_that_cannot_be_read_do_not_keep_the_room_of_copies(
+    engine: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    unreadable = Tensor("OUT", "FP32", (2,), b"too short")
+    engine.models["b", 2] = lambda request: request.respond(InferResponse([unreadable]))
+    engine.models["a", 1] = lambda request: request.respond(InferResponse([numbers(1, 2)]))
+    router, shadowing = shadowed(engine)
+    ask(router)
+    assert settled(router, shadowing) == {"uncompared": 1}
+    assert shadowing.shown()["open"] == 0
+    assert "a task in the background failed" in caplog.text
 
 
 def test_what_the_primary_does_not_take_is_not_copied(engine: Scripted) -> None:

@@ -140,6 +140,9 @@ class Route:
             self._skipped(routed.tally, error)
             routed.run = None  # what is not there is not worse either
             return True
+        if routed.run is not None and isinstance(error, Unavailable) and error.retry_after_s is not None:
+            routed.run = None  # it is being loaded: the primary answers until it is there
+            return True
         return routed.run is not None and not isinstance(error, (Cancelled, ResourceExhausted))
 
     def _serves(self, target: Target) -> bool:

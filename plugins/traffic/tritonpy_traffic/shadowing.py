@@ -126,13 +126,20 @@ class Shadowing:
         except TritonError as error:
             self.settle(copy, FAILED)
             self._tell(f"it refuses copies: {error.message}")
+        except Exception:
+            self.settle(copy, FAILED)
+            raise
 
     @staticmethod
     def _is_pointless(answers: Sequence[InferResponse]) -> bool:
         return len(answers) > MOST_ANSWERS or any(isinstance(answer.error, Cancelled) for answer in answers)
 
     def _compare(self, copy: Copy, answers: Sequence[InferResponse], elapsed_ns: int) -> None:
-        text = difference(copy.answers, answers, self.spec.tolerance, self.spec.tolerances)
+        try:
+            text = difference(copy.answers, answers, self.spec.tolerance, self.spec.tolerances)
+        except Exception:
+            self.settle(copy, UNCOMPARED)
+            raise
         with self._lock:
             self.latencies.add(elapsed_ns)
         self.settle(copy, DIFFERENT if text else SAME)

@@ -19,7 +19,7 @@ from tritonpy import (
     now_ns,
 )
 from tritonpy_traffic.background import BackgroundThread
-from tritonpy_traffic.canary import CanaryRun, CanaryState
+from tritonpy_traffic.canary import CanaryRun
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.route import Route
 from tritonpy_traffic.spec import RouteSpec
@@ -64,7 +64,7 @@ class RouteTable:
         route = Route(name, self._engine, self._copies, round(self._options.sequence_idle_s * 1e9), self._changed)
         run = None
         if spec.canary is not None and canary is not None:
-            run = CanaryRun(spec.canary, now_ns(), CanaryState(canary.state), canary.step)
+            run = CanaryRun(spec.canary, now_ns(), canary.state, canary.step)
             run.reason = canary.reason
         route.configure(spec, self._revision(), run)
         return route
@@ -161,7 +161,7 @@ class RouteTable:
         for name, route in routes.items():
             with route.lock:
                 run = route.run if route.spec.canary is not None else None
-                canary = None if run is None else KeptCanary(run.state.value, run.step, run.reason)
+                canary = None if run is None else KeptCanary(run.state, run.step, run.reason)
                 kept[name] = KeptRoute(route.spec, configured.get(name), canary)
         return Kept(self._last_revision, kept)
 

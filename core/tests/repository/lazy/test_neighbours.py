@@ -89,7 +89,7 @@ def test_an_ensemble_for_which_there_is_no_room_is_refused_and_wants_nothing_any
 ):
     one_mib(model_repository, "a", "b")
     model_repository.add("e", PIPE.format("a", "b", ""))
-    with serve(memory={"budget": "1MiB", "retry_s": 0.01}) as server:
+    with serve(memory={"budget": "1MiB", "wait_s": 1, "retry_s": 0.01}) as server:
         error = error_in(witness, ask(server.engine, witness, "e", [1]))
         assert isinstance(error, Unavailable)
         assert "the memory budget is 1.0 MiB" in error.message

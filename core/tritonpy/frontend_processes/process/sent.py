@@ -10,7 +10,7 @@ from itertools import count
 
 from tritonpy.errors import Internal, TritonError
 from tritonpy.frontend_processes import kinds
-from tritonpy.frontend_processes.answers_frame import Given, read_answers
+from tritonpy.frontend_processes.answers_frame import WORDS, Given, read_answers
 from tritonpy.frontend_processes.heads import WrittenHeads
 from tritonpy.frontend_processes.process.tracer import FrontendTracer
 from tritonpy.frontend_processes.requests_frame import write_requests
@@ -57,7 +57,7 @@ class Sent:
 
     def answered(self, frame: Frame) -> None:
         """Take an ANSWER frame. Raises ProtocolError."""
-        rows = self._connection.tensors(frame, 1 + 2 * frame.words[0])
+        rows = self._connection.tensors(frame, 1 + WORDS * frame.words[0])
         extras = frame.extras if frame.has_extras else {}
         for given in read_answers(frame.words, extras, rows, self._open.get):
             self._deliver(given)

@@ -88,6 +88,17 @@ def test_what_is_answered_needs_no_task_and_the_rest_gets_one(bridges, loop):
     assert loop.run_until_complete(bridge.create_task(work())) == 1
 
 
+def test_a_result_that_nobody_waits_for_any_more_is_dropped(bridges, loop, caplog):
+    bridge = bridges.new_event_loop()
+    future, seen = bridge.create_future(), []
+    future.cancel()
+    bridge.call_soon_threadsafe(future.set_result, "late")
+    bridge.call_soon_threadsafe(seen.append, "next")
+    loop.run_until_complete(asyncio.sleep(0))
+    assert seen == ["next"]
+    assert caplog.records == []
+
+
 def test_pyvoys_thread_is_held_until_the_end(bridges, events):
     bridge = bridges.new_event_loop()
     thread = threading.Thread(target=bridge.run_forever)

@@ -51,7 +51,7 @@ class Client:
         self.stream = InferStream(
             self.calls, around, ("127.0.0.1", 1), ("model", ""), headers or {}, visit, self.receive, self.sent.append
         )
-        self.stream.read()
+        self.stream.begin()
 
     def receive(self):
         self.waiting, self.next_future.waiter = self.next_future.waiter, None
@@ -155,6 +155,17 @@ def test_a_body_that_stands_still_is_refused_when_its_time_is_over(monkeypatch, 
     assert "refused a request from 127.0.0.1:1: The request took too long to arrive" in caplog.messages
     client.gives(b"dy")
     assert client.calls.started == []
+
+
+def test_a_body_that_never_begins_is_refused_when_its_time_is_over(monkeypatch):
+    client = Client(stall_s=30)
+    client.stream.look()
+    assert client.sent == []
+    later = time.monotonic() + 31
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    client.stream.look()
+    assert client.sent[0]["status"] == 408
+    assert client.patrol.watched == set()
 
 
 @pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])

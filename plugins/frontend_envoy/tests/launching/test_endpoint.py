@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import pytest
 
 from tritonpy import Launch, StartupError
@@ -25,6 +27,16 @@ def test_two_protocols_on_one_port_are_one_endpoint():
     assert (both.name, both.port) == ("both", 9000)
     assert both.http is not None
     assert both.grpc is not None
+
+
+def test_a_name_is_the_address_that_it_stands_for():
+    (http,) = endpoints_of(launch(http=HttpOptions(host="localhost")))
+    assert ip_address(http.host).is_loopback
+
+
+def test_a_name_that_nobody_knows_is_told():
+    with pytest.raises(StartupError, match=r"cannot listen on nobody\.invalid: "):
+        endpoints_of(launch(http=HttpOptions(host="nobody.invalid")))
 
 
 def test_two_free_ports_are_two_ports():

@@ -119,6 +119,8 @@ class Bridge(asyncio.AbstractEventLoop):
             callback, args = waiting.popleft()
             try:
                 callback(*args)
+            except asyncio.InvalidStateError:
+                pass  # who waited was cancelled in the meantime, and pyvoy does not ask before it sets a result
             except Exception:
                 LOG.exception("a call from Envoy failed")
 

@@ -41,7 +41,7 @@ class HttpApplication:
                 stream = InferStream(
                     self._calls, self._around, scope["client"], target, dict(headers), visit, receive, send
                 )
-                stream.read()
+                stream.begin()
                 return ANSWERED
         reception = Reception(receive, self._around)
         return self._answer(scope, reception, _Sending(send, reception))

@@ -50,14 +50,15 @@ class InferStream:
         self._parts: list[bytes] = []
         self._size = 0
         self._oversize = False
-        self._moved = 0.0  # when the last part came, where there are several
+        self._moved = 0.0  # when the last part came, or its absence was first noticed
         self._call: Call | None = None
         self._replied = False
         self._began_ns = now_ns() if calls.tracer.active else 0
 
-    def read(self) -> None:
-        """Ask for the next part of the body."""
-        self._around.next_future.receive(self._receive, self)
+    def begin(self) -> None:
+        """Ask for the body; a client that sends none of it is noticed."""
+        self._around.patrol.watch(self)
+        self._read()
 
     def set_result(self, message: Mapping[str, Any]) -> None:
         """Take what pyvoy has: a part of the body, or that the client left."""
@@ -76,15 +77,18 @@ class InferStream:
     def look(self) -> None:
         """Ask whether the client is there; one that sends its body has some time."""
         if self._call is not None:
-            self.read()
+            self._read()
+        elif not self._moved:
+            self._moved = time.monotonic()
         elif time.monotonic() - self._moved > self._around.stall_s:
             self._calls.log.warning("refused a request from %s: %s", shown_client(self._client), TOO_SLOW)
             headers = [JSON_TYPE, (b"content-length", b"%d" % len(_TOO_SLOW)), (b"connection", b"close")]
             self._reply(Reply(408, headers, (_TOO_SLOW,), len(_TOO_SLOW)))
 
+    def _read(self) -> None:
+        self._around.next_future.receive(self._receive, self)
+
     def _take(self, part: bytes, *, more: bool) -> None:
-        if not self._size:
-            self._around.patrol.watch(self)
         self._moved = time.monotonic()
         self._size += len(part)
         limit = self._calls.limit
@@ -95,7 +99,7 @@ class InferStream:
         else:
             self._parts.append(part)
         if more:
-            self.read()
+            self._read()
         else:
             parts, self._parts = self._parts, []
             self._start(b"".join(parts))
@@ -108,8 +112,6 @@ class InferStream:
             if self._began_ns:
                 call.received = self._began_ns, now_ns()
             self._calls.start(call, self._target, self._headers, body)
-        if self._call is not None and not self._size:  # those whose bodies came in parts are watched already
-            self._around.patrol.watch(self)
 
     def _left(self) -> None:
         self._around.patrol.forget(self)

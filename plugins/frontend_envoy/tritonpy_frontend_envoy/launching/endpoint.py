@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +49,14 @@ class Endpoint:
 
 
 def endpoints_of(launch: Launch) -> list[Endpoint]:
-    """Return the endpoints of the frontends that are on. Raises StartupError where two protocols that share a port want different things of it."""
+    """Return the endpoints of the frontends that are on.
+
+    Raises StartupError where two protocols that share a port want different things of it, and for a host that nobody knows.
+    """
     http, grpc = launch.frontends.get("http"), launch.frontends.get("grpc")
     alone = [
         Endpoint(
-            options.host or launch.host,
+            _numeric(options.host or launch.host),
             options.port,
             http if options is http else None,
             grpc if options is grpc else None,
@@ -64,6 +68,16 @@ def endpoints_of(launch: Launch) -> list[Endpoint]:
         return alone
     _check_alike(http, grpc)
     return [Endpoint(alone[0].host, alone[0].port, http, grpc)]
+
+
+def _numeric(host: str) -> str:
+    """Return what Envoy takes: the IP address of a host, and the path of a socket as it is. Raises StartupError for names that nobody knows."""
+    if unix_path(host):
+        return host
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][4][0])
+    except OSError as error:
+        raise StartupError(f"cannot listen on {host}: {error.strerror}") from error
 
 
 def _same_place(one: Endpoint, other: Endpoint) -> bool:

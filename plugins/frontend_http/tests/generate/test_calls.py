@@ -228,8 +228,8 @@ class Recording(Tracer):
 
 @pytest.fixture
 def recorded(server):
-    server.frontend._calls.tracer = Recording()
-    return server.frontend._calls.tracer.trace
+    server.frontend._composition.calls.tracer = Recording()
+    return server.frontend._composition.calls.tracer.trace
 
 
 @pytest.mark.parametrize("path", [GENERATE, STREAM])
