@@ -106,6 +106,28 @@ def test_a_process_that_dies_is_started_again_until_the_server_drains(caplog: py
         asyncio.run(scenario())
 
 
+def test_a_process_that_is_started_again_is_told_that_the_server_is_ready(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(config_of(), toy) as (fleet, frontends):
+            await frontends["http"].serving()
+            process, asked = fleet.processes[0], []
+            ask_it = process.ask
+
+            async def note(verb: str, arguments: Any) -> None:
+                await ask_it(verb, arguments)
+                asked.append((verb, arguments))
+
+            monkeypatch.setattr(process, "ask", note)
+            os.kill(process.pid, signal.SIGKILL)
+            await until(lambda: "frontend process 0 is started again" in caplog.text)
+            assert asked == [("serving", {"frontend": "http"})]
+
+    with ToyEngine() as toy, caplog.at_level("INFO"):
+        asyncio.run(scenario())
+
+
 def test_a_process_is_started_again_also_when_descriptors_ran_out_meanwhile(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

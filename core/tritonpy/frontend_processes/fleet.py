@@ -64,14 +64,14 @@ class Fleet:
 
     async def serving(self, name: str) -> None:
         """Tell every process that the models are loaded."""
-        await self._ask("serving", name)
+        await asyncio.gather(*(process.serving(name) for process in self.processes))
 
     async def drain(self, name: str) -> None:
         """Return when a frontend has answered its live requests in every process."""
         for process in self.processes:
             process.give_up()
         self.models_changed()
-        await self._ask("drain", name)
+        await asyncio.gather(*(process.ask("drain", {"frontend": name}) for process in self.processes))
 
     async def stop(self) -> None:
         """End the processes and give the addresses up; done once."""
@@ -111,9 +111,6 @@ class Fleet:
         self._metrics.close()
         for claimed in self._claimed.values():
             claimed.close()
-
-    async def _ask(self, verb: str, name: str) -> None:
-        await asyncio.gather(*(process.ask(verb, {"frontend": name}) for process in self.processes))
 
     def _describe(self, index: int) -> tuple[Start, list[int]]:
         claims = {name: replace(claimed.claim, process=index) for name, claimed in self._claimed.items()}

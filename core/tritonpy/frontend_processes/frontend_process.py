@@ -47,6 +47,7 @@ class FrontendProcess:
         self._stopped = False
         self._now: Incarnation | None = None
         self._restart: asyncio.Task[None] | None = None
+        self._serving: list[str] = []  # frontends that know that the server is ready
 
     @property
     def pid(self) -> int:
@@ -64,6 +65,12 @@ class FrontendProcess:
         """Have it do something and wait until it did; one that is not there has nothing to do."""
         if self._now is not None and self._now.alive:
             await self._now.conversation.ask(verb, arguments)
+
+    async def serving(self, frontend: str) -> None:
+        """Tell a frontend of it, and of its successors, that the server became ready."""
+        self._serving.append(frontend)
+        if self._restart is None or self._restart.done():  # otherwise the restart tells it
+            await self._tell_serving(frontend)
 
     def tell(self, verb: str, arguments: Any) -> None:
         """Tell it what has changed; one that is not there learns it when it starts."""
@@ -100,6 +107,9 @@ class FrontendProcess:
             if previous is not None:
                 previous.conversation.forget_metrics()
 
+    async def _tell_serving(self, frontend: str) -> None:
+        await self.ask("serving", {"frontend": frontend})
+
     def _launch(self) -> tuple[SpawnedProcess, socket.socket]:
         ours, theirs = socket.socketpair()
         with theirs:
@@ -125,6 +135,8 @@ class FrontendProcess:
                 await asyncio.sleep(delay_s)
             try:
                 await self.start()
+                for frontend in self._serving:
+                    await self._tell_serving(frontend)
             except StartupError as error:
                 log.error("%s failed to start again: %s", self._name, error)
                 lived_s = 0.0

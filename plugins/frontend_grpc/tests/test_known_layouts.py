@@ -111,8 +111,8 @@ def test_an_id_that_is_not_utf8_is_left_to_the_parser():
 
 
 def test_fields_that_nobody_knows_are_left_to_the_parser():
-    field_16_of_one_byte = b"\x82\x01\x01x"
-    raw = field_16_of_one_byte + message().SerializeToString()
+    looks_like_fields = b"\x82\x01\x03" + ModelInferRequest(model_name="x").SerializeToString()
+    raw = looks_like_fields + message().SerializeToString()
     assert decoded(raw).model_name == "m"
     assert outline_of(raw) is None
 

@@ -69,6 +69,7 @@ def test_a_tag_that_no_answer_had_is_refused(server, tag):
 
 def test_a_body_must_be_json(server):
     reply = server.call("PUT", PATH, b"{")
+    assert reply.status == 400
     assert reply.error.startswith("failed to parse the request JSON buffer")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from litestar import HttpMethod, Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from tritonpy import Engine, InvalidArgument, Operation, OperationCall
+from tritonpy import Engine, Internal, InvalidArgument, Operation, OperationCall
 
 _REVISION = re.compile(r'"?([0-9]{1,18})"?')
 
@@ -25,7 +25,10 @@ def operation_handlers(engine: Engine, body: Body) -> list[Any]:
 
 def _handler(engine: Engine, operation: Operation, body: Body) -> HTTPRouteHandler:
     async def answer(request: Request[Any, Any, Any]) -> Response[Any]:
-        content = await body(request)
+        try:
+            content = await body(request)
+        except Internal as error:  # what Triton calls broken JSON is for its own calls
+            raise InvalidArgument(error.message) from None
         call = OperationCall(dict(request.path_params), content, _revision(request.headers.get("if-match", "")))
         answered = await asyncio.to_thread(engine.operate, operation.name, call)
         return Response(answered, status_code=200, headers=_tag(answered), media_type="application/json")

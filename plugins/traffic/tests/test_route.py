@@ -89,6 +89,19 @@ def test_where_all_are_gone_the_route_is_unknown(engine: Scripted) -> None:
         ask(router)
 
 
+def test_a_target_that_is_not_ready_is_not_named_to_clients(engine: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = Unavailable("Request for unknown model: 'a' version 1 is not at ready state")
+    engine.models["a", 1] = engine.refusing(refusal)
+
+    def model_config(_name: str, _version: int) -> None:
+        raise refusal
+
+    monkeypatch.setattr(engine, "model_config", model_config)
+    router, _ = routed(engine, targets=[A])
+    with pytest.raises(Unavailable, match=r"^Request for unknown model: 'route' is not at ready state$"):
+        ask(router)
+
+
 @pytest.mark.parametrize(
     "error", [QueueFull("full"), Unavailable("stopping"), ResourceExhausted("quota"), Cancelled("gone")]
 )
@@ -140,6 +153,7 @@ def test_a_canary_that_is_being_loaded_is_neither_good_nor_bad(engine: Scripted)
         assert ask(router)[0].error is None
     assert route.run is not None
     assert (route.run.live, route.run.canary.answers, route.run.ledger.open) == (True, 0, 0)
+    assert {tally.target.label: tally.skipped for tally in route.tallies.all()}["a:2"] > 0
     engine.models["a", 2] = engine.good
     ask(router)
     assert route.run.canary.answers == 1

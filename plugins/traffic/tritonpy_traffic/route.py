@@ -31,6 +31,8 @@ from tritonpy_traffic.tally import Tallies, Tally
 
 log = logging.getLogger("tritonpy.traffic")
 
+_UNKNOWN = "Request for unknown model"
+
 
 class Route:
     """A route. `changed` is called, under its lock, where it changed by itself: it must not block."""
@@ -104,6 +106,8 @@ class Route:
                 return
         if isinstance(refusal, (NotFound, InvalidArgument)):
             refusal = type(refusal)(f"Request for unknown model: '{self.name}' is not found")
+        elif refusal.message.startswith(_UNKNOWN):  # which target it was, clients need not know
+            refusal = Unavailable(f"{_UNKNOWN}: '{self.name}' is not at ready state")
         raise refusal
 
     def _targets(self, request: InferRequest, now: int) -> list[Target]:
@@ -141,6 +145,7 @@ class Route:
             routed.run = None  # what is not there is not worse either
             return True
         if routed.run is not None and isinstance(error, Unavailable) and error.retry_after_s is not None:
+            self._skipped(routed.tally, error)
             routed.run = None  # it is being loaded: the primary answers until it is there
             return True
         return routed.run is not None and not isinstance(error, (Cancelled, ResourceExhausted))
