@@ -151,6 +151,15 @@ def test_a_taken_port_is_an_error_with_its_number(start, models):
         assert served.log == text
 
 
+def test_a_port_that_only_envoy_finds_taken_is_an_error_too(start, models):
+    port = find_free_port()
+    flags = (f"--http-port={port}", f"--grpc-port={port}", "--http-address=0.0.0.0", "--grpc-address=127.0.0.1")
+    served = start(f"--model-repository={models.path}", *flags, "--metrics-port=0", ready=False, ports=False)
+    assert served.until_ended() == 1
+    assert "error: Envoy cannot listen on all addresses" in served.log
+    assert "Traceback" not in served.log
+
+
 def test_a_model_that_does_not_load_ends_the_start_as_ever(start, models):
     models.add("broken", "this is no Python")
     served = start(f"--model-repository={models.path}", ready=False)
@@ -197,6 +206,11 @@ def test_a_client_that_leaves_takes_its_request_with_it(start, models):
         )
         served.until((folder / "entered").exists, "the request is being executed")
     served.until((folder / "cancelled").exists, "the model hears of it")
+
+
+def find_free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
 
 
 def is_open(port):

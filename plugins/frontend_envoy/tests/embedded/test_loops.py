@@ -28,6 +28,14 @@ def bridges(loop, events):
     asyncio.set_event_loop_policy(before)
 
 
+@pytest.fixture
+def bridge(bridges, events):
+    """One that runs, because pyvoy has all of its loops."""
+    bridge, _ = bridges.new_event_loop(), bridges.new_event_loop()
+    events.clear()
+    return bridge
+
+
 def test_pyvoy_gets_as_many_as_there_are_listeners_and_everybody_else_real_ones(bridges, events):
     made = [asyncio.new_event_loop() for _ in range(2)]
     assert events == ["complete"]
@@ -39,8 +47,7 @@ def test_pyvoy_gets_as_many_as_there_are_listeners_and_everybody_else_real_ones(
     asyncio.set_event_loop(None)
 
 
-def test_calls_from_other_threads_run_on_the_loop_in_their_order_and_in_one_turn(bridges, loop, events):
-    bridge = bridges.new_event_loop()
+def test_calls_from_other_threads_run_on_the_loop_in_their_order_and_in_one_turn(bridge, loop, events):
     thread = threading.Thread(
         target=lambda: [bridge.call_soon_threadsafe(events.append, number) for number in range(3)]
     )
@@ -52,8 +59,7 @@ def test_calls_from_other_threads_run_on_the_loop_in_their_order_and_in_one_turn
     assert events == [0, 1, 2]
 
 
-def test_a_call_that_fails_is_logged_and_the_others_run(bridges, loop, events, caplog):
-    bridge = bridges.new_event_loop()
+def test_a_call_that_fails_is_logged_and_the_others_run(bridge, loop, events, caplog):
     bridge.call_soon_threadsafe(int, "none")
     bridge.call_soon_threadsafe(events.append, 1)
     loop.call_soon(loop.stop)
@@ -63,22 +69,20 @@ def test_a_call_that_fails_is_logged_and_the_others_run(bridges, loop, events, c
     assert "a call from Envoy failed" in caplog.messages
 
 
-def test_calls_after_the_end_of_the_loop_run_at_once(bridges, loop, events):
-    bridge = bridges.new_event_loop()
+def test_calls_after_the_end_of_the_loop_run_at_once(bridge, loop, events):
     loop.close()
     bridge.call_soon_threadsafe(events.append, 1)
     assert events == [1]
 
 
-def test_the_one_that_waits_takes_the_place_of_the_next_future_alone(bridges, loop):
-    bridge, waiter = bridges.new_event_loop(), object()
+def test_the_one_that_waits_takes_the_place_of_the_next_future_alone(bridge, bridges):
+    waiter = object()
     bridges.next_future.waiter = waiter
     assert bridge.create_future() is waiter
     assert isinstance(bridge.create_future(), asyncio.Future)
 
 
-def test_what_is_answered_needs_no_task_and_the_rest_gets_one(bridges, loop):
-    bridge = bridges.new_event_loop()
+def test_what_is_answered_needs_no_task_and_the_rest_gets_one(bridge, loop):
     assert bridge.create_task(ANSWERED) is ANSWERED
     assert ANSWERED.add_done_callback(print) is None
 
@@ -88,8 +92,17 @@ def test_what_is_answered_needs_no_task_and_the_rest_gets_one(bridges, loop):
     assert loop.run_until_complete(bridge.create_task(work())) == 1
 
 
-def test_a_result_that_nobody_waits_for_any_more_is_dropped(bridges, loop, caplog):
+def test_an_envoy_that_ends_before_it_has_asked_for_all_loops_is_let_go(bridges, events):
     bridge = bridges.new_event_loop()
+    thread = threading.Thread(target=bridge.run_forever)
+    thread.start()
+    bridge.call_soon_threadsafe(bridge.stop)
+    thread.join(30)
+    assert not thread.is_alive()
+    assert events == []
+
+
+def test_a_result_that_nobody_waits_for_any_more_is_dropped(bridge, loop, caplog):
     future, seen = bridge.create_future(), []
     future.cancel()
     bridge.call_soon_threadsafe(future.set_result, "late")
@@ -99,8 +112,7 @@ def test_a_result_that_nobody_waits_for_any_more_is_dropped(bridges, loop, caplo
     assert caplog.records == []
 
 
-def test_pyvoys_thread_is_held_until_the_end(bridges, events):
-    bridge = bridges.new_event_loop()
+def test_pyvoys_thread_is_held_until_the_end(bridge, bridges, events):
     thread = threading.Thread(target=bridge.run_forever)
     thread.start()
     bridge.stop()
@@ -111,8 +123,7 @@ def test_pyvoys_thread_is_held_until_the_end(bridges, events):
     assert not thread.is_alive()
 
 
-def test_the_coroutines_with_which_pyvoy_ends_its_loops_are_dropped(bridges):
-    bridge = bridges.new_event_loop()
+def test_the_coroutines_with_which_pyvoy_ends_its_loops_are_dropped(bridge):
     bridge.run_until_complete(bridge.shutdown_asyncgens())
     bridge.run_until_complete(bridge.shutdown_default_executor(300))
     bridge.close()
@@ -136,15 +147,15 @@ class Waiter:
         self.results.append(result)
 
 
-def test_who_waits_gets_what_pyvoy_has_at_hand_and_takes_no_other_future(bridges):
-    bridge, waiter = bridges.new_event_loop(), Waiter()
+def test_who_waits_gets_what_pyvoy_has_at_hand_and_takes_no_other_future(bridge, bridges):
+    waiter = Waiter()
     bridges.next_future.receive(AtHand, waiter)
     assert waiter.results == [{"type": "http.request"}]
     assert isinstance(bridge.create_future(), asyncio.Future)
 
 
-def test_who_waits_is_what_pyvoy_makes_of_its_future(bridges):
-    bridge, waiter = bridges.new_event_loop(), Waiter()
+def test_who_waits_is_what_pyvoy_makes_of_its_future(bridge, bridges):
+    waiter = Waiter()
     futures = []
     bridges.next_future.receive(lambda: futures.append(bridge.create_future()), waiter)
     assert futures == [waiter]

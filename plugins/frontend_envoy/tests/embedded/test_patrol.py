@@ -97,7 +97,23 @@ def test_one_that_forgets_itself_while_it_is_looked_at_does_no_harm(loop, patrol
     loop.walk()
     loop.walk()
     assert [watched.looks for watched in several] == [1, 1]
+    loop.walk()
     assert loop.later == []
+
+
+def test_a_look_that_fails_does_not_end_the_rounds(loop, patrol):
+    class Failing(Watched):
+        def look(self):
+            super().look()
+            raise RuntimeError("gone")
+
+    failing = Failing()
+    patrol.watch(failing)
+    loop.walk()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="gone"):
+            loop.walk()
+    assert failing.looks == 2
 
 
 def test_it_walks_on_a_real_loop(monkeypatch):

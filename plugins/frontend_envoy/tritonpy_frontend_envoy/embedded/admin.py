@@ -19,7 +19,7 @@ class Admin:
         self._path = path
 
     async def addresses(self) -> dict[str, str]:
-        """Return where each listener listens, as soon as all of them do: `host:port` or `unix:/path`."""
+        """Return where each listener listens, as soon as all of them do that can: `host:port` or `unix:/path`."""
         while True:
             with contextlib.suppress(OSError):
                 status, _ = await self._ask("GET", "/ready")

@@ -24,6 +24,7 @@ from tritonpy_frontend_envoy.embedded.switch import Applications
 from tritonpy_frontend_envoy.handover import CONTROL, Asked, Ended, Handover, Listening, Wire
 
 LOG = logging.getLogger("tritonpy.envoy")
+_NOT_EVERYWHERE = Ended(1, Failure.of(StartupError("Envoy cannot listen on all addresses; the log has its reason")))
 
 
 class Host:
@@ -69,14 +70,27 @@ class Host:
 
     async def _life(self, embedded: Embedded | None, ended: Ended) -> None:
         if embedded is not None:
-            ended = await self._serve(embedded)
+            if not await self._ready():
+                return  # who started Envoy has its reason, and says it
+            ended = await self._serve(embedded) if len(self._addresses) == self._handover.loops else _NOT_EVERYWHERE
         self._quitting = True
         self._tell(ended)
         await self.admin.quit()
         await self._stopped.wait()
 
+    async def _ready(self) -> bool:
+        """Return whether Envoy has begun, with those of its listeners that it can have; it may end instead."""
+        asking = asyncio.create_task(self.admin.addresses())
+        ending = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait((asking, ending), return_when=asyncio.FIRST_COMPLETED)
+        asking.cancel()
+        ending.cancel()
+        if self._stopped.is_set():
+            return False
+        self._addresses = asking.result()
+        return True
+
     async def _serve(self, embedded: Embedded) -> Ended:
-        self._addresses = await self.admin.addresses()
         self._tell(Listening())
         self._embedded = embedded
         for number in self._asked:
@@ -110,7 +124,7 @@ class Host:
     def _envoy_stopped(self) -> None:
         """Hear, on the event loop, that Envoy ends: because we asked it to, or somebody else did."""
         self.admin.ending = True
-        if not self._stopped.is_set() and not self._quitting:
+        if not self._stopped.is_set() and not self._quitting and self._embedded is not None:
             LOG.warning("Envoy was told to end by somebody else")
             self._signalled(signal.SIGTERM)
         self._stopped.set()

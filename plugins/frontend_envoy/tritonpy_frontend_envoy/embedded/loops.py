@@ -50,18 +50,31 @@ def _at_hand(awaitable: Any) -> Any:
     raise RuntimeError("pyvoy's answer was expected to be there")
 
 
-class Bridge(asyncio.AbstractEventLoop):
-    """What pyvoy takes for the event loop of one listener; its calls run on `loop`, in one turn where they come together."""
+class NotYet:
+    """Stands for the event loop until Envoy has asked for all of its own: what comes before that is that Envoy cannot start, and ends."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, next_future: NextFuture, when_stopped: Callable[[], None]
-    ) -> None:
-        self._loop = loop
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+
+    def call_soon_threadsafe(self, _callback: Callable[[], object]) -> None:
+        """Let pyvoy's thread go."""
+        self._end()
+
+
+class Bridge(asyncio.AbstractEventLoop):
+    """What pyvoy takes for the event loop of one listener; its calls run on the loop of `begin`, in one turn where they come together."""
+
+    def __init__(self, next_future: NextFuture, when_stopped: Callable[[], None]) -> None:
+        self._loop: Any = NotYet(self.end)
         self._next_future = next_future
         self._waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._woken = False
         self._when_stopped = when_stopped
         self._over = threading.Event()
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let calls run."""
+        self._loop = loop
 
     def run_forever(self) -> None:
         """Hold pyvoy's thread, which has nothing to do, until `end`."""
@@ -151,10 +164,12 @@ class Bridges(asyncio.DefaultEventLoopPolicy):
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return the next."""
         kind: Any = Bridge  # which has what pyvoy uses of an event loop, and no more
-        bridge: Bridge = kind(self._loop, self.next_future, self._stopped)
+        bridge: Bridge = kind(self.next_future, self._stopped)
         self._made.append(bridge)
         if len(self._made) == self._count:
             asyncio.set_event_loop_policy(self._before)
+            for made in self._made:
+                made.begin(self._loop)
             self._complete()
         return bridge
 

@@ -41,13 +41,15 @@ class Patrol:
             self._old.pop(watched, None)
 
     def _walk(self) -> None:
-        old, young = self._old, self._young
-        for watched in [each for each, _ in zip(old, range(MOST_LOOKS), strict=False)]:
-            del old[watched]
-            old[watched] = None  # behind those whose turn comes sooner
-            watched.look()
-        old.update(dict.fromkeys(young))
-        young.clear()
+        old = self._old
+        due = [each for each, _ in zip(old, range(MOST_LOOKS), strict=False)]
+        old.update(dict.fromkeys(self._young))
+        self._young.clear()
         self._walking = bool(old)
         if old:
-            self._loop.call_later(PERIOD_S, self._walk)
+            self._loop.call_later(PERIOD_S, self._walk)  # before the looks: one that fails ends its own round alone
+        for watched in due:
+            if watched in old:
+                del old[watched]
+                old[watched] = None  # behind those whose turn comes sooner
+                watched.look()
