@@ -13,7 +13,7 @@ class TritonModelException(Exception):
 
 
 class ErrorCode(Enumeration):
-    """Triton's error codes, with Triton's numbers. Those that the server has besides are one of them: who may not, and who has to wait."""
+    """Triton's error codes, with Triton's numbers. Those that the server has besides are one of them."""
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -26,7 +26,7 @@ class ErrorCode(Enumeration):
 
     @classmethod
     def _missing_(cls, value: object) -> ErrorCode | None:
-        return {8: cls.INVALID_ARG, 9: cls.INVALID_ARG, 10: cls.UNAVAILABLE}.get(value)  # type: ignore[call-overload, no-any-return]
+        return {8: cls.INVALID_ARG, 9: cls.INVALID_ARG, 10: cls.UNAVAILABLE, 11: cls.INVALID_ARG}.get(value)  # type: ignore[call-overload, no-any-return]
 
 
 ErrorCode.__name__ = "__ErrorCode"  # it prints as Triton's does
