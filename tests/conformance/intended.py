@@ -19,7 +19,7 @@ LIST = Path(__file__).resolve().parent / "differences.toml"
 class Intended:
     """Places of exchanges that differ for a reason. `exchange` and `at` are patterns with `*`; `triton` and `tritonpy`, where
     given, are regular expressions that the two values match as a whole. `added` is one for what tritonpy's text says besides: without
-    that the two texts are equal."""
+    that the two texts are equal. With `same` nothing differs there, though another list says so."""
 
     exchange: str
     at: str
@@ -27,6 +27,7 @@ class Intended:
     triton: str | None = None
     tritonpy: str | None = None
     added: str | None = None
+    same: bool = False
 
     def covers(self, exchange: str, difference: Difference) -> bool:
         """Return whether it speaks of this difference."""
@@ -77,7 +78,13 @@ def read(path: Path = LIST) -> list[Intended]:
 
 def of_this_run() -> list[Intended]:
     """Read the list, and that of differences that the transport makes which the servers of this run have."""
-    return read() + (read(LIST.with_stem(f"{LIST.stem}-{TRANSPORT}")) if TRANSPORT else [])
+    return merged(read(), read(LIST.with_stem(f"{LIST.stem}-{TRANSPORT}"))) if TRANSPORT else read()
+
+
+def merged(general: list[Intended], own: list[Intended]) -> list[Intended]:
+    """Return both lists as one, without what `own` says to be the same."""
+    same = {(entry.exchange, entry.at) for entry in own if entry.same}
+    return [entry for entry in (*general, *own) if not entry.same and (entry.exchange, entry.at) not in same]
 
 
 def judge(exchange: str, found: list[Difference], intended: list[Intended]) -> Verdict:
