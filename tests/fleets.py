@@ -80,8 +80,12 @@ model_transaction_policy { decoupled: true }
 
 def processes(served: Served) -> list[psutil.Process]:
     """The frontend processes that are there."""
-    children = psutil.Process(served.process.pid).children()
-    return [child for child in children if "tritonpy.frontend_processes.process" in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process(served.process.pid).children():
+        with contextlib.suppress(psutil.Error):  # it ended while it was looked at
+            if "tritonpy.frontend_processes.process" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def accepting(served: Served) -> int:
