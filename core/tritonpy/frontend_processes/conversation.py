@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ import numpy as np
 from tritonpy.api.engine import Engine
 from tritonpy.api.tracer import Tracer
 from tritonpy.custom_metrics import ModelMetrics
+from tritonpy.errors import TritonError
 from tritonpy.frontend_processes.guests import Guests
 from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.workers.connection import Connection
@@ -21,7 +21,8 @@ from tritonpy.runners.workers.engine_methods import MethodSaid, call_method
 from tritonpy.runners.workers.log_records import RecordSaid, write_record
 from tritonpy.runners.workers.metric_handles import MetricHandles
 from tritonpy.runners.workers.off_loop import on_a_thread
-from tritonpy.runners.workers.said import convert, first_words
+from tritonpy.runners.workers.open_questions import OpenQuestions
+from tritonpy.runners.workers.said import convert
 from tritonpy.runners.workers.told_error import told_named_error
 from tritonpy.runners.workers.verbs import Respondent, Verbs, VerbSaid
 
@@ -97,13 +98,12 @@ class Conversation:
         self._guests = Guests(engine, tracer, loop, connection)
         self._metrics = MetricHandles(metrics)
         self._respondent = _Respondent(engine, loop, connection, self._metrics, changed)
-        self._numbers = count(1)
-        self._asked: dict[int, asyncio.Future[None]] = {}
+        self._asked = OpenQuestions(loop, connection, _outcome)
         self._hear: dict[int, Callable[[Frame], None]] = {
             **self._guests.hear,
             Kind.ASK: self._respondent.asked,
             Kind.TELL: self._respondent.told,
-            Kind.REPLY: self._replied,
+            Kind.REPLY: self._asked.replied,
         }
 
     def hear(self, frame: Frame) -> None:
@@ -115,10 +115,7 @@ class Conversation:
 
     async def ask(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Have the process do something, and wait until it did; one that is gone has nothing to do. Raises the TritonError that it answers."""
-        number = next(self._numbers)
-        self._asked[number] = done = self._loop.create_future()
-        self._connection.send(Kind.ASK, [number], extras={"verb": verb, "arguments": dict(arguments)})
-        await done
+        await self._asked.ask(verb, arguments)
 
     def tell(self, verb: str, arguments: Any) -> None:
         """Tell the process what has changed."""
@@ -126,10 +123,7 @@ class Conversation:
 
     def close(self) -> None:
         """The process is gone: cancel what it asked for."""
-        for done in self._asked.values():
-            if not done.done():
-                done.set_result(None)
-        self._asked.clear()
+        self._asked.close(None)
         self._respondent.close()
         self._guests.close()
 
@@ -137,15 +131,7 @@ class Conversation:
         """Give up what the process counted, unless another one has joined it."""
         self._metrics.close()
 
-    def _replied(self, frame: Frame) -> None:
-        (number,) = first_words(frame, 1)
-        done = self._asked.pop(number, None)
-        if done is None:
-            raise ProtocolError(f"a reply came to question {number}, which is not open")
-        if done.done():  # whoever asked has gone
-            return
-        error = frame.extras.get("error")
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(told_named_error(error))
+
+def _outcome(frame: Frame) -> TritonError | None:
+    error = frame.extras.get("error")
+    return None if error is None else told_named_error(error)

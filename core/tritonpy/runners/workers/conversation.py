@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -15,8 +14,9 @@ from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.workers.calls import Calls
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.executions import Executions
+from tritonpy.runners.workers.open_questions import OpenQuestions
 from tritonpy.runners.workers.questions import Questions, TakeMore
-from tritonpy.runners.workers.said import convert, first_words
+from tritonpy.runners.workers.said import convert
 from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ class Conversation:
         self._connection = connection
         self._calls = Calls(model, loop, connection, executions, neighbours)
         self._questions = Questions(model, instance, loop, connection, executions, neighbours.shares(model), take_more)
-        self._numbers = count(1)
-        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._asked = OpenQuestions(loop, connection, _answer)
         self._closed = False
         self._hear: dict[int, Callable[[Frame], None]] = {
             Kind.CALL: self._calls.make,
@@ -58,7 +57,7 @@ class Conversation:
             Kind.CALL_WANTED: self._calls.wanted,
             Kind.ASK: self._questions.asked,
             Kind.TELL: self._questions.told,
-            Kind.REPLY: self._replied,
+            Kind.REPLY: self._asked.replied,
         }
 
     def hear(self, frame: Frame) -> None:
@@ -70,10 +69,7 @@ class Conversation:
 
     async def ask(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Ask the worker. Raises the TritonError that it answers, or that it died of."""
-        number = next(self._numbers)
-        self._asked[number] = answer = self._loop.create_future()
-        self._connection.send(Kind.ASK, [number], extras={"verb": verb, "arguments": arguments})
-        return await answer
+        return await self._asked.ask(verb, arguments)
 
     def cancelled(self, request: InferRequest) -> None:
         """Take note that nobody waits for `request` any more, which the worker has: nor for what it calls to answer it."""
@@ -88,22 +84,11 @@ class Conversation:
         if self._closed:
             return
         self._closed = True
-        for answer in self._asked.values():
-            if not answer.done():
-                answer.set_exception(error)
-        self._asked.clear()
+        self._asked.close(error)
         self._calls.close()
         self._questions.close()
 
-    def _replied(self, frame: Frame) -> None:
-        (number,) = first_words(frame, 1)
-        if number not in self._asked:
-            raise ProtocolError(f"a reply came to question {number}, which is not open")
-        said = convert(frame.extras, _Replied)
-        answer = self._asked.pop(number)
-        if answer.done():  # whoever asked has gone
-            return
-        if said.error is not None:
-            answer.set_exception(error_of(*said.error))
-        else:
-            answer.set_result(said.value)
+
+def _answer(frame: Frame) -> Any | TritonError:
+    said = convert(frame.extras, _Replied)
+    return said.value if said.error is None else error_of(*said.error)
