@@ -1,4 +1,4 @@
-"""Rules of every test run: one hypothesis profile, a seed that is told, and nothing left out in silence.
+"""Rules of every test run: one hypothesis profile, a seed that is told, logging that no test inherits, and nothing left out in silence.
 
 A test that needs a GPU or a tool that is not there skips with a reason that begins with "needs ". Whatever else is skipped, or expected to
 fail, fails the run.
@@ -6,13 +6,20 @@ fail, fails the run.
 
 from __future__ import annotations
 
+import logging
 import secrets
+import sys
+import threading
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from tritonpy.logs import LOGGER
+
 ALLOWED = "needs "
 SEED_BITS = 32
+_LOGGERS = ("", LOGGER, "tritonpy.model", "tritonpy.repository")  # whose levels commands set
 
 settings.register_profile("tritonpy", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("tritonpy")
@@ -24,6 +31,22 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(secrets.randbits(SEED_BITS))
     config.pluginmanager.register(_SkipRule(), "skip rule")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test makes of the logging of this process, the next one finds it as it was."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    levels = {name: logging.getLogger(name).level for name in _LOGGERS}
+    root = logging.getLogger()
+    handlers = list(root.handlers)
+    yield
+    for handler in [each for each in root.handlers if each not in handlers]:
+        root.removeHandler(handler)
+        handler.close()
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from bench import clients, models, payloads, processes
 from bench.clients import Load
 from bench.processes import Running
-from bench.program import arguments_of, run
+from bench.program import add_transport, flags_of, parser_of, run
 from bench.rows import Case
 
 GOAL = 1.2  # with 32 in flight; otherwise the two are to be equal
@@ -22,11 +22,13 @@ GOAL = 1.2  # with 32 in flight; otherwise the two are to be equal
 
 def main() -> int:
     """Run the chosen rows and print the table; 1 when a row fell short."""
-    arguments = arguments_of(__doc__, needs=["--triton"])
+    parser = parser_of(__doc__, needs=["--triton"])
+    add_transport(parser)
+    arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         models.write_ensembles(folder)
-        ours = stack.enter_context(processes.tritonpy(folder))
+        ours = stack.enter_context(processes.tritonpy(folder, *flags_of(arguments)))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
         return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs})
 

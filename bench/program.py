@@ -26,6 +26,16 @@ def parser_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Argumen
     return parser
 
 
+def add_transport(parser: argparse.ArgumentParser) -> None:
+    """Let the command line choose the transport of our server: `flags_of` reads it."""
+    parser.add_argument("--transport", choices=("default", "envoy"), default="default", help="what our server listens with")
+
+
+def flags_of(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return what the chosen transport asks of `tritonpy serve`."""
+    return ("--transport=envoy",) if arguments.transport == "envoy" else ()
+
+
 def run(arguments: argparse.Namespace, cases: Iterable[Case], servers: Mapping[str, Running]) -> int:
     """Measure the chosen rows and print each, then the table; return 1 when one fell short, else 0.
 

@@ -20,7 +20,6 @@ from tritonpy.logs import (
 )
 
 LOG = logging.getLogger("tritonpy.test")
-pytestmark = pytest.mark.usefixtures("own_logging")
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from tritonpy import StartupError
 from tritonpy.cli.embedded import Embedded
 from tritonpy.config.server import decode_server_config
 
-pytestmark = pytest.mark.usefixtures("own_logging")
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 
 

@@ -203,7 +203,6 @@ def test_a_start_that_is_cancelled_leaves_nothing() -> None:
         asyncio.run(scenario())
 
 
-@pytest.mark.usefixtures("own_logging")
 def test_changes_of_the_log_reach_every_process(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with running(config_of(), toy) as (_, frontends):

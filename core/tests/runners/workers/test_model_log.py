@@ -1,26 +1,20 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 
 import pytest
 
 from core.tests.runners.workers.fake_worker import model_context
 from tritonpy.api.backend import InstanceContext
-from tritonpy.logs import LogSettings, ServerLogHandler, configure_logging
+from tritonpy.logs import LogSettings, configure_logging
 from tritonpy.runners.workers.model_log import LineSaid, ModelLog
 from tritonpy.testing.toy_engine import ToyEngine
 
 
 @pytest.fixture
 def model_log():
-    root, logger = logging.getLogger(), logging.getLogger("tritonpy")
-    yield ModelLog(model_context(ToyEngine([])), InstanceContext("caller_0_1", "CPU", 0, 1))
-    for handler in [each for each in root.handlers if isinstance(each, ServerLogHandler)]:
-        root.removeHandler(handler)
-        handler.close()
-    logger.setLevel(logging.NOTSET)
+    return ModelLog(model_context(ToyEngine([])), InstanceContext("caller_0_1", "CPU", 0, 1))
 
 
 def test_a_line_of_text_shows_the_model_and_the_requests(model_log, capsys):
