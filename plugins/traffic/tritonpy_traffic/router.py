@@ -52,6 +52,7 @@ class TrafficRouter(Router):
 
     def _follow(self, routes: Mapping[str, Route]) -> None:
         self._routes = routes
+        self._configs = {name: kept for name, kept in list(self._configs.items()) if name in routes}
 
     def headers(self) -> frozenset[str]:
         return self.options.headers

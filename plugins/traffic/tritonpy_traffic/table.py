@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -44,7 +43,7 @@ class RouteTable:
         self._lock = threading.Lock()
         self._saving = threading.Lock()
         kept = self._file.load()
-        self._revisions = itertools.count(kept.revision + 1)
+        self._numbering = threading.Lock()  # a canary ends in whatever thread answers
         self._last_revision = kept.revision
         self._restore(kept)
 
@@ -70,8 +69,9 @@ class RouteTable:
         return route
 
     def _revision(self) -> int:
-        self._last_revision = next(self._revisions)
-        return self._last_revision
+        with self._numbering:
+            self._last_revision += 1
+            return self._last_revision
 
     def _publish(self, routes: Mapping[str, Route]) -> None:
         self.routes = routes
