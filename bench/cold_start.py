@@ -17,7 +17,7 @@ from bench import models, payloads, processes
 from bench.clients import Load
 from bench.judged import TRANSPORTS
 from bench.processes import Running
-from bench.program import parser_of, run
+from bench.program import OWN_FLAGS, parser_of, run
 from bench.rows import P50, Case
 
 MOST, AIM = 1.2, 1.0
@@ -36,7 +36,7 @@ def main() -> int:
         repository = Path(folder)
         models.write_python_backend(repository)
         explicit = ["--model-control-mode=explicit", *(f"--load-model={name}" for name in MODELS)]
-        ours = [*explicit, *(["--transport=envoy"] if arguments.transport == "envoy" else [])]
+        ours = [*explicit, *OWN_FLAGS.get(arguments.transport, ())]
         starts: dict[str, Start] = {
             "tritonpy": partial(processes.tritonpy, repository, *ours, wait=_first_answers),
             "Triton": partial(processes.triton, arguments.triton, repository, *explicit, wait=_first_answers),

@@ -2,9 +2,9 @@
 
 HTTP: uvicorn and an application that reads the body and returns a canned valid answer of the same size.
 gRPC: grpc.aio and a handler that parses and serialises the same messages; on Envoy (pyvoy), with as many threads of its own as tritonpy's
-has, an application that does the same.
+has, an application that does the same; on HTTP/2 of tritonpy's own, calls that do the same.
 
-`python -m bench.echo http|grpc|envoy PORT add_sub|identity`
+`python -m bench.echo http|grpc|envoy|h2 PORT add_sub|identity`
 """
 
 from __future__ import annotations
@@ -93,11 +93,21 @@ def envoy(port: int) -> None:
     asyncio.run(serve())
 
 
+def h2(port: int) -> None:
+    """Serve gRPC on HTTP/2 of tritonpy's own until killed."""
+    from bench.h2_echo import serve
+
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    asyncio.run(serve(port))
+
+
 if __name__ == "__main__":
     kind, port, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if kind == "http":
         http(port, getattr(payloads, model)())
     elif kind == "envoy":
         envoy(port)
+    elif kind == "h2":
+        h2(port)
     else:
         grpc(port)

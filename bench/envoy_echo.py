@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from tritonpy_protos import grpc_service_pb2 as pb
+from bench.messages import infer
 
 PREFIX = Struct(">BI")
 START = {
@@ -29,13 +29,3 @@ async def app(scope, receive, send) -> None:  # noqa: ANN001 - ASGI
     await send(START)
     await send({"type": "http.response.body", "body": PREFIX.pack(0, len(answer)) + answer})
     await send(OK)
-
-
-def infer(message: bytes) -> bytes:
-    """Return the inputs of a request as its outputs."""
-    request = pb.ModelInferRequest.FromString(message)
-    response = pb.ModelInferResponse(model_name=request.model_name, model_version="1")
-    for name, tensor in zip(("OUTPUT0", "OUTPUT1"), request.inputs, strict=False):
-        response.outputs.add(name=name, datatype=tensor.datatype, shape=tensor.shape)
-    response.raw_output_contents.extend(request.raw_input_contents)
-    return response.SerializeToString()

@@ -17,7 +17,7 @@ from pathlib import Path
 from bench import clients, models, payloads, processes
 from bench.judged import TRANSPORTS
 from bench.processes import Running
-from bench.program import parser_of, run
+from bench.program import OWN_FLAGS, parser_of, run
 from bench.rows import Case
 from tritonpy.cli.open_files import allow_many_open_files
 
@@ -56,7 +56,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def _two_servers(transport: str) -> Iterator[tuple[Running, Running]]:
-    flags = ("--transport=envoy",) if transport == "envoy" else ()
+    flags = OWN_FLAGS.get(transport, ())
     with tempfile.TemporaryDirectory() as folder:
         models.write_onnx(Path(folder))
         with processes.tritonpy(Path(folder), *flags) as one, processes.tritonpy(Path(folder), *flags) as other:

@@ -13,9 +13,11 @@ from bench.rows import NO_GOAL, P50, P99, RATE, Case
 
 TRITON = "Triton"
 ON_ENVOY = "tritonpy on Envoy"
+ON_H2 = "tritonpy on h2"
 ONNX = "tritonpy with ONNX Runtime"
 ONNX_ON_ENVOY = "tritonpy with ONNX Runtime on Envoy"
-ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "envoy": "echo grpc on Envoy"}
+ONNX_ON_H2 = "tritonpy with ONNX Runtime on h2"
+ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "envoy": "echo grpc on Envoy", "h2": "echo grpc on h2"}
 # With a thread per request in flight perf_analyzer stands still on two cores, whatever it loads, as often as not.
 FEW_THREADS = ("--async", "--max-threads=2")
 PERF_SECONDS = 3
@@ -47,7 +49,9 @@ PROTOCOLS = {
     "grpc": Protocol("gRPC", clients.h2load, Must(1.2, 1.5), Must(1.0, 1.3), Must(1.6, 1.0)),
 }
 TAIL, LARGE = Must(1.0, 0.5), Must(1.0, 1.2)
-TRANSPORTS = {"uvicorn": ("http",), "grpcio": ("grpc",), "envoy": ("http", "grpc")}
+TRANSPORTS = {"uvicorn": ("http",), "grpcio": ("grpc",), "envoy": ("http", "grpc"), "h2": ("grpc",)}
+SUBJECTS = {"envoy": ON_ENVOY, "h2": ON_H2}
+ONNX_SUBJECTS = {"envoy": ONNX_ON_ENVOY, "h2": ONNX_ON_H2}
 WORDS = {"single": "no batching", "batched": "dynamic batching"}
 
 
@@ -100,7 +104,7 @@ def _beside_echo(transport: str) -> Iterator[Case]:
     alone = _load(client, payloads.add_sub("single"), 1)
     yield Case(f"{title}, the bare echo, 1 in flight, h2load p50", TRITON, alone, NO_GOAL, P50, echo)
     must = Must(0.8, 0.9)
-    subject = ONNX_ON_ENVOY if transport == "envoy" else ONNX
+    subject = ONNX_SUBJECTS.get(transport, ONNX)
     name = f"{title}, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
     goal, aim = (must.goal, must.aim) if transport == "envoy" else (NO_GOAL, None)
     yield Case(name, echo, _load(client, payload, 32), goal, RATE, subject, aim)
@@ -108,7 +112,7 @@ def _beside_echo(transport: str) -> Iterator[Case]:
 
 def subject_of(transport: str) -> str:
     """Return the name of the server that runs on a transport."""
-    return ON_ENVOY if transport == "envoy" else "tritonpy"
+    return SUBJECTS.get(transport, "tritonpy")
 
 
 def _title(protocol: Protocol, transport: str) -> str:

@@ -9,6 +9,9 @@ from pathlib import Path
 from bench.processes import Running
 from bench.rows import Case, Row, line, measure, table
 
+OWN_FLAGS = {name: (f"--transport={name}",) for name in ("envoy", "h2")}
+"""What the transports that `tritonpy serve` is asked for are asked with; the others are what it has anyway."""
+
 
 def arguments_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Namespace:
     """Read the command line of a program whose text is `doc`; `needs` names the flags without which it measures nothing."""
@@ -28,12 +31,14 @@ def parser_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Argumen
 
 def add_transport(parser: argparse.ArgumentParser) -> None:
     """Let the command line choose the transport of our server: `flags_of` reads it."""
-    parser.add_argument("--transport", choices=("default", "envoy"), default="default", help="what our server listens with")
+    parser.add_argument(
+        "--transport", choices=("default", *OWN_FLAGS), default="default", help="what our server listens with"
+    )
 
 
 def flags_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return what the chosen transport asks of `tritonpy serve`."""
-    return ("--transport=envoy",) if arguments.transport == "envoy" else ()
+    return OWN_FLAGS.get(arguments.transport, ())
 
 
 def run(arguments: argparse.Namespace, cases: Iterable[Case], servers: Mapping[str, Running]) -> int:

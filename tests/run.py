@@ -43,6 +43,7 @@ DEFAULT_PACKAGES = (
     "core",
     "plugins/frontend_http",
     "plugins/frontend_grpc",
+    "plugins/frontend_h2",
     "plugins/batching_dynamic",
     "plugins/batching_sequence",
     "plugins/ensemble",
@@ -107,6 +108,20 @@ TIERS = {
         variables={
             "TRITONPY_TEST_TRANSPORT": "envoy",
             "TRITONPY_CONFORMANCE_SHARE": "0.08",
+            "TRITONPY_CONFORMANCE_SEED": "1754776926",
+        },
+    ),
+    # The same on HTTP/2 of our own, with the tests of the gRPC frontend that it stands for; its environment is the default one.
+    "h2": Tier(
+        (
+            "plugins/frontend_grpc/tests",
+            *ON_EVERY_TRANSPORT,
+            "tests/test_frontend_processes.py",
+            "tests/conformance/test_both_servers.py",
+        ),
+        variables={
+            "TRITONPY_TEST_TRANSPORT": "h2",
+            "TRITONPY_CONFORMANCE_SHARE": "0.05",
             "TRITONPY_CONFORMANCE_SEED": "1754776926",
         },
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.judged import ON_ENVOY, TRANSPORTS, judged
+from bench.judged import ON_ENVOY, ON_H2, TRANSPORTS, judged
 from bench.rows import P50, P99, RATE
 
 
@@ -16,7 +16,7 @@ def test_every_row_names_its_transport_and_runs_on_it(transport: str) -> None:
     assert all(f" on {transport}, " in case.name for case in rows)
     assert len({case.name for case in rows}) == len(rows)
     own = [case for case in rows if case.other == "Triton" and "echo" not in case.subject]
-    assert {case.subject for case in own} == {ON_ENVOY if transport == "envoy" else "tritonpy"}
+    assert {case.subject for case in own} == {{"envoy": ON_ENVOY, "h2": ON_H2}.get(transport, "tritonpy")}
 
 
 def test_what_must_be_is_what_is_judged() -> None:
@@ -24,6 +24,7 @@ def test_what_must_be_is_what_is_judged() -> None:
     assert goals["HTTP on uvicorn, dynamic batching, 64 in flight, wrk"] == (RATE, 1.3, 1.5)
     assert goals["HTTP on envoy, no batching, 8 in flight, wrk"] == (RATE, 1.1, 1.5)
     assert goals["gRPC on envoy, dynamic batching, 32 in flight, h2load"] == (RATE, 1.2, 1.5)
+    assert goals["gRPC on h2, dynamic batching, 32 in flight, h2load"] == (RATE, 1.2, 1.5)
     assert goals["gRPC on grpcio, no batching, 64 in flight, h2load"] == (RATE, 1.0, 1.3)
     assert goals["HTTP on envoy, no batching, 1 in flight, wrk p50"] == (P50, 1.1, 1.0)
     assert goals["gRPC on envoy, no batching, 1 in flight, h2load p50"] == (P50, 1.6, 1.0)

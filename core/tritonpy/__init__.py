@@ -42,19 +42,12 @@ from tritonpy.api.sharing import Line, RequestLine, Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.api.tracer import Tracer
-from tritonpy.api.transport import Failure, Launch, Transport
+from tritonpy.api.transport import Failure, Launch, ProcessTransport, Transport
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.batch_keys import BatchKey, batch_key
 from tritonpy.clock import now_ns
-from tritonpy.config.model_fit import (
-    control_inputs,
-    dims_misfit,
-    model_dims,
-    set_dims,
-    shape_text,
-    unable_to_load,
-)
+from tritonpy.config.model_fit import control_inputs, dims_misfit, model_dims, set_dims, shape_text, unable_to_load
 from tritonpy.config.parameters import (
     MOST_THREADS,
     parameter_bool,
@@ -264,6 +257,7 @@ __all__ = [
     "PermissionDenied",
     "PluginError",
     "Principal",
+    "ProcessTransport",
     "QueueFull",
     "QueueTimeout",
     "RateLimiter",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -104,12 +104,18 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
         if name in outputs
     }
     requests = batch.requests
-    wanted = [_wanted(model, request, tensors) for request in requests]
-    if model.config.max_batch_size == 0 and model.layout is None:
-        whole = [[tensors[name] for name in names] for names in wanted]
+    batched = model.config.max_batch_size > 0
+    if model.layout is None and (not batched or (len(requests) == 1 and batch.slots is None)):
+        if batched:
+            _check_rows(model, tensors, requests[0].batch_size)
+        whole: list[Sequence[Tensor]] = [_wanted(model, request, tensors) for request in requests]
     else:
         columns = _columns(batch, model, tensors)
-        whole = [[columns[name][number] for name in names] for number, names in enumerate(wanted)]
+        rows = zip(*[columns[name] for name in tensors], strict=True) if tensors else repeat((), len(requests))
+        whole = [
+            row if request.outputs is None else _wanted(model, request, dict(zip(tensors, row, strict=True)))
+            for request, row in zip(requests, rows, strict=True)
+        ]
     name, version = model.name, model.version
     return [
         InferResponse(parts, name, version, request.id) for parts, request in zip(whole, requests, strict=True)
@@ -124,9 +130,14 @@ def _columns(batch: Batch, model: ModelContext, tensors: Mapping[str, Tensor]) -
         tensors = {name: tensor for name, tensor in tensors.items() if name not in apart}
     if model.config.max_batch_size == 0:
         return {name: [tensor] for name, tensor in tensors.items()} | apart
-    _check_rows(model, tensors, batch.size)
-    starts = _starts(batch)
-    return {name: _cut(tensor, requests, starts) for name, tensor in tensors.items()} | apart
+    sizes = [request.batch_size for request in requests]
+    if batch.slots is None:
+        starts = list(accumulate(sizes, initial=0))
+        _check_rows(model, tensors, starts[-1])
+    else:
+        starts = _starts(batch.slots)
+        _check_rows(model, tensors, len(batch.slots))
+    return {name: _cut(tensor, sizes, starts) for name, tensor in tensors.items()} | apart
 
 
 def _keep_states(
@@ -166,30 +177,25 @@ def _apart(value: Array | Tensor, buffers: Sequence[Array]) -> Array | Tensor:
     return Tensor(value.name, value.datatype, value.shape, data.copy()) if isinstance(value, Tensor) else data.copy()
 
 
-def _starts(batch: Batch) -> list[int]:
+def _starts(slots: Sequence[InferRequest | None]) -> list[int]:
     """Return the first row of each request; a slot without data takes one row."""
-    if batch.slots is None:
-        return list(accumulate([request.batch_size for request in batch.requests], initial=0))
     starts, row = [], 0
-    for slot in batch.slots:
+    for slot in slots:
         if slot is not None:
             starts.append(row)
         row += 1 if slot is None else slot.batch_size
     return starts
 
 
-def _cut(tensor: Tensor, requests: Sequence[InferRequest], starts: Sequence[int]) -> list[Tensor]:
+def _cut(tensor: Tensor, sizes: Sequence[int], starts: Sequence[int]) -> list[Tensor]:
     """Return the rows of each request as views."""
     name, datatype, data, device, tail = tensor.name, tensor.datatype, tensor.data, tensor.device, tensor.shape[1:]
     if datatype == "BYTES":
-        return [
-            _string_rows(tensor, start, start + request.batch_size)
-            for start, request in zip(starts, requests, strict=False)
-        ]
+        return [_string_rows(tensor, start, start + rows) for start, rows in zip(starts, sizes, strict=False)]
     one = (1, *tail)
     return [
         Tensor(name, datatype, one if rows == 1 else (rows, *tail), data[start : start + rows], device)
-        for start, rows in zip(starts, [request.batch_size for request in requests], strict=False)
+        for start, rows in zip(starts, sizes, strict=False)
     ]
 
 
@@ -200,13 +206,13 @@ def _string_rows(tensor: Tensor, start: int, stop: int) -> Tensor:
     return Tensor(tensor.name, "BYTES", (stop - start, *tensor.shape[1:]), data)
 
 
-def _wanted(model: ModelContext, request: InferRequest, tensors: Mapping[str, Tensor]) -> Iterable[str]:
+def _wanted(model: ModelContext, request: InferRequest, tensors: Mapping[str, Tensor]) -> list[Tensor]:
     names = request.outputs
     if names is None:
-        return tensors
+        return list(tensors.values())
     if not names.keys() <= tensors.keys():
         raise _missing(model, next(name for name in names if name not in tensors), tensors)
-    return names
+    return [tensors[name] for name in names]
 
 
 def _missing(model: ModelContext, name: str, found: Iterable[str]) -> Internal:
@@ -214,11 +220,14 @@ def _missing(model: ModelContext, name: str, found: Iterable[str]) -> Internal:
 
 
 def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str, what: str = "output") -> Tensor:
-    array = value if isinstance(value, Tensor) else np.asarray(value)
-    found = array.datatype if isinstance(array, Tensor) else _datatype_of(array)
+    if isinstance(value, Tensor):
+        found = value.datatype
+    else:
+        value = np.asarray(value)
+        found = _datatype_of(value)
     if found != datatype:
         raise Internal(f"model '{model.name}' returned {what} '{name}' as {found}, its configuration says {datatype}")
-    return array if isinstance(array, Tensor) else Tensor.from_numpy(name, array)
+    return value if isinstance(value, Tensor) else Tensor.from_numpy(name, value)
 
 
 def _datatype_of(array: Array) -> str:

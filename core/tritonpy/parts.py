@@ -6,8 +6,7 @@ All raise PluginError for one that is not installed and InvalidServerConfig for 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.frontend import Frontend, FrontendContext
@@ -19,6 +18,7 @@ from tritonpy.config.server import ServerConfig, decode_options
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager
+from tritonpy.plugins.carrying import frontend_classes
 from tritonpy.runners.timer import Timer
 from tritonpy.tracing.tracing import Tracing
 
@@ -47,25 +47,14 @@ def make_frontends(
 ) -> dict[str, Frontend]:
     """Return the frontends that are on, by name; where a transport carries one, that is its class."""
     frontends: dict[str, Frontend] = {}
-    carried = _carried(config, plugins)
+    class_of = frontend_classes(plugins, config.transport)
     for name, raw in config.enabled_frontends(plugins.table("tritonpy_frontends")).items():
-        kind = carried.get(name) or plugins.get("tritonpy_frontends", name, "frontend").load()
+        kind = class_of(name)
         options = decode_options(kind.Options, raw, f"frontends.{name}")
         own = logging.getLogger(f"tritonpy.{name}")
         context = FrontendContext(config.host, own, gatekeeper, tracer, kept_headers, ModelMetrics(metrics))
         frontends[name] = kind(options, context)
     return frontends
-
-
-def _carried(config: ServerConfig, plugins: PluginManager) -> dict[str, Any]:
-    """Return the classes of the frontends that a transport carries, by name."""
-    for name in config.transport:  # one at most: the configuration was checked
-        transport = plugins.get("tritonpy_transports", name, "transport")
-        carries: Mapping[str, str] = transport.load().carries
-        return {
-            frontend: replace(transport, name=frontend, target=target).load() for frontend, target in carries.items()
-        }
-    return {}
 
 
 def make_observers(config: ServerConfig, plugins: PluginManager) -> list[Observer]:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Options, StartupError, Transport, hookimpl
+from tritonpy import Options, ProcessTransport, StartupError, Transport, hookimpl
 from tritonpy.cli.overlay import Origins
 from tritonpy.cli.plugin_options import check_plugin_options
-from tritonpy.cli.transport import launch_transport, with_written_options
+from tritonpy.cli.transport import launch_transport, process_transport, with_written_options
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
 from tritonpy.config.server.server_config import ServerConfig
 from tritonpy.plugins import make_plugin_manager
@@ -24,7 +24,7 @@ class Port:
     Options = PortOptions
 
 
-class Ship(Transport):
+class Ship(ProcessTransport):
     Options = ShipOptions
     carries = {"http": "x:X", "grpc": "x:X"}  # noqa: RUF012
     shares_ports = True
@@ -35,10 +35,20 @@ class Ship(Transport):
         return 7
 
 
+class WirePort:
+    Options = PortOptions
+
+
+class Wire(Transport):
+    """Carries gRPC in the server's process."""
+
+    carries = {"grpc": f"{__name__}:WirePort"}  # noqa: RUF012
+
+
 class Plugin:
     @hookimpl
     def tritonpy_transports(self):
-        return {"ship": Ship}
+        return {"ship": Ship, "wire": Wire}
 
     @hookimpl
     def tritonpy_frontends(self):
@@ -74,7 +84,8 @@ def test_the_command_line_keeps_the_options_that_the_file_has_for_its_transport(
 def test_the_transport_gets_its_own_options_and_those_of_the_frontends_that_it_carries(manager):
     raw = {"transport": {"ship": {"speed": 3}}, "frontends": {"http": {"port": 1}, "grpc": False}, "host": "::1"}
     config = decode_server_config(raw)
-    assert launch_transport(config, manager) == 7
+    assert process_transport(config, manager) is Ship
+    assert launch_transport(Ship, config, manager) == 7
     options, launch = Ship.launched
     assert options == ShipOptions(3)
     assert launch.frontends == {"http": PortOptions(1)}
@@ -96,3 +107,23 @@ def test_wrong_options_of_a_transport_and_one_that_is_not_installed_are_named(ma
     for transport, text in (({"ship": {"speed": "x"}}, "transport.ship.speed"), ("boat", "transport 'boat'")):
         with pytest.raises(InvalidServerConfig, match=text):
             check_plugin_options(decode_server_config({"transport": transport}), manager)
+
+
+def test_a_transport_without_a_process_of_its_own_launches_none(manager):
+    assert process_transport(decode_server_config({"transport": "wire"}), manager) is None
+    assert process_transport(ServerConfig(), manager) is None
+
+
+def test_frontends_that_have_processes_of_their_own_go_with_a_transport_that_has_none(manager):
+    raw = {"frontend_processes": 2, "frontends": {"http": False, "metrics": False}}
+    check_plugin_options(decode_server_config({**raw, "transport": "wire"}), manager)
+    with pytest.raises(
+        InvalidServerConfig, match="frontend_processes: the transport 'ship' carries the frontends in one process"
+    ):
+        check_plugin_options(decode_server_config({**raw, "transport": "ship"}), manager)
+
+
+def test_options_are_checked_against_the_class_that_carries_a_frontend(manager):
+    raw = {"transport": "wire", "frontends": {"grpc": {"port": 1}, "metrics": {"port": 1}, "http": False}}
+    with pytest.raises(StartupError, match="at the same address and port"):
+        check_plugin_options(decode_server_config(raw), manager)

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from tritonpy.engine.leaving import leave_to_member
-from tritonpy.model.loaded import LoadedModel, ModelClosed
+from tritonpy.model.closed import ModelClosed
+from tritonpy.model.loaded import LoadedModel
 from tritonpy.types import InferRequest
 
 

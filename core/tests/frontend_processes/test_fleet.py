@@ -19,6 +19,7 @@ from tritonpy.api.frontend import Frontend
 from tritonpy.config.server import decode_server_config
 from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.errors import StartupError
+from tritonpy.frontend_processes import pulse
 from tritonpy.frontend_processes.elsewhere import Elsewhere, served_elsewhere
 from tritonpy.frontend_processes.fleet import Fleet
 from tritonpy.logs import LogChanges, change_logging
@@ -101,6 +102,25 @@ def test_a_process_that_dies_is_started_again_until_the_server_drains(caplog: py
             os.kill(fleet.processes[0].pid, signal.SIGKILL)
             await until(lambda: not fleet.processes[0].pid)
         assert caplog.text.count("is started again") == 1
+
+    with ToyEngine() as toy, caplog.at_level("INFO"):
+        asyncio.run(scenario())
+
+
+def test_a_process_that_hangs_is_killed_and_started_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pulse, "PERIOD_S", 0.2)
+
+    async def scenario() -> None:
+        async with running(config_of(), toy) as (fleet, _):
+            first, other = (process.pid for process in fleet.processes)
+            os.kill(first, signal.SIGSTOP)
+            await until(lambda: fleet.processes[0].pid not in {0, first})
+            await until(lambda: "frontend process 0 is started again" in caplog.text)
+            assert not psutil.pid_exists(first)
+            assert fleet.processes[1].pid == other
+        assert "frontend process 0 died: it did not answer for 0.6 s and was killed" in caplog.text
 
     with ToyEngine() as toy, caplog.at_level("INFO"):
         asyncio.run(scenario())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
 from core.tests.frontend_processes.linked import FrontendEnd, linked
 from tritonpy.api.engine_in_front import EngineInFront
-from tritonpy.errors import Internal
+from tritonpy.errors import Internal, QueueFull
 from tritonpy.frontend_processes import kinds
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.witness import Witness
@@ -131,6 +131,29 @@ def test_answers_of_one_turn_are_one_frame() -> None:
         assert [frame.kind for frame in engine.frames].count(kinds.INFER) == 1
         engine.thread.do(lambda: [one.sink.put(one, answer_of(one, 1, final=True)) for one in held.given])
         assert [answers[0].id for answers in witness.wait(*requests)] == [str(number) for number in range(40)]
+
+
+def test_alike_requests_of_one_turn_are_handed_over_together_and_refused_one_by_one() -> None:
+    class Together(Held):
+        def infer_alike(self, requests: Sequence[InferRequest], refused: Callable[..., None]) -> None:
+            for request in requests:
+                refused(request, QueueFull(f"no room for {int(request.inputs['IN'].data[0])}"))
+            sizes.append(len(requests))
+
+    sizes: list[int] = []
+    with ToyEngine() as toy, linked(Together(toy)) as (_, end):
+        witness = Witness()
+        requests = [
+            InferRequest("m", {"IN": Tensor.from_numpy("IN", np.array([number]))}, witness.sink, id=f"r{number}")
+            for number in range(5)
+        ]
+        end.engine._single.add(("m", -1))
+        end.thread.do(lambda: [end.engine.infer(request) for request in requests])
+        refusals = [response for (response,) in witness.wait(*requests)]
+    assert sizes == [5]
+    assert [(type(each.error), str(each.error), each.refused, each.id) for each in refusals] == [
+        (QueueFull, f"no room for {number}", True, f"r{number}") for number in range(5)
+    ]
 
 
 def test_an_answer_that_cannot_be_sent_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.authenticator import Principal
+from tritonpy.frontend_processes import kinds
 from tritonpy.frontend_processes.heads import KnownHeads, WrittenHeads
-from tritonpy.frontend_processes.requests_frame import ReadRequest, TraceSaid, read_requests, write_requests
-from tritonpy.ipc import ProtocolError
+from tritonpy.frontend_processes.requests_frame import ReadRequests, TraceSaid, read_requests, write_requests
+from tritonpy.ipc import Endpoint, ProtocolError
+from tritonpy.ipc.blocks import PlacedInputs
 from tritonpy.testing.witness import Witness
-from tritonpy.types import InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
+from tritonpy.types import DTYPES, InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
 
 SINK = Witness().sink
 TEXTS = st.text(max_size=5)
 NUMBERS = st.integers(0, 2**64 - 1)
 
 
-def through(*requests: InferRequest, said: TraceSaid | None = None) -> list[ReadRequest]:
+def through(*requests: InferRequest, said: TraceSaid | None = None) -> list[ReadRequests]:
     numbered = list(enumerate(requests, 7))
     frame = write_requests(numbered, WrittenHeads(), lambda _number, _request: said or TraceSaid({}, []))
     extras = json.loads(json.dumps(frame.extras))
     return read_requests(tuple(frame.words), extras, frame.rows, frame.wants, KnownHeads(), SINK)
+
+
+def through_blocks(*requests: InferRequest) -> list[ReadRequests]:
+    """The same by way of two ends, so that the inputs stay in the blocks that they came in."""
+    here, there = Endpoint(DTYPES), Endpoint(DTYPES)
+    frame = write_requests(list(enumerate(requests, 7)), WrittenHeads(), _no_trace)
+    data, _ = here.compose(kinds.INFER, *frame)
+    (arrived,) = there.feed(data)
+    rows, wants = there.rows(arrived, arrived.words[1], Tensor, PlacedInputs)
+    return read_requests(arrived.words, arrived.extras, rows, wants, KnownHeads(), SINK)
+
+
+def add_one(number: int, size: int = 3, **fields: Any) -> InferRequest:
+    return request_with(inputs={"A": Tensor.from_numpy("A", np.full(size, number))}, **fields)
 
 
 def request_with(**fields: Any) -> InferRequest:
@@ -79,7 +96,7 @@ FIELDS = (
 @given(st.lists(requests | special_requests, max_size=4))
 def test_everything_that_requests_say_arrives_in_their_order(given_requests: list[InferRequest]) -> None:
     for number, (sent, read) in enumerate(zip(given_requests, through(*given_requests), strict=True), 7):
-        arrived = read[1]
+        (arrived,) = read[1]
         assert read[0] == number
         assert arrived.sink is SINK
         for field in FIELDS:
@@ -93,7 +110,7 @@ def test_inputs_arrive_with_those_that_lie_in_regions_in_their_places() -> None:
         "B": Tensor.from_numpy("B", np.arange(3)),
         "C": Tensor("C", "INT32", (-1,), np.frombuffer(b"1234", np.uint8)),
     }
-    [(_, request, _)] = through(request_with(inputs=inputs, uses_regions=True))
+    [(_, [request], _)] = through(request_with(inputs=inputs, uses_regions=True))
     assert list(request.inputs) == ["A", "B", "C"]
     assert request.inputs["A"].data == RegionSlice("r", 0, 4)
     assert request.inputs["C"].shape == (-1,)
@@ -112,14 +129,58 @@ def test_what_may_be_traced_is_told() -> None:
     assert [trace for _, _, trace in through(request_with(trace=object()), request_with(), said=said)] == [said, None]
 
 
+def test_neighbours_that_differ_in_values_ids_and_times_alone_arrive_together() -> None:
+    [(number, requests, trace)] = through_blocks(
+        add_one(1, id="a", received_ns=5), add_one(2, id="b", received_ns=6, deadline_ns=9), add_one(3, id="c")
+    )
+    assert (number, trace) == (7, None)
+    assert [int(request.inputs["A"].data[0]) for request in requests] == [1, 2, 3]
+    assert [(request.id, request.received_ns, request.deadline_ns) for request in requests] == [
+        ("a", 5, 0), ("b", 6, 9), ("c", 0, 0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: add_one(2, 4),
+        lambda: add_one(2, model_name="n"),
+        lambda: add_one(2, model_version=3),
+        lambda: add_one(2, outputs={"O": OutputSpec("O")}),
+        lambda: add_one(2, priority=1),
+        lambda: add_one(2, timeout_us=1),
+        lambda: add_one(2, parameters={"a": 1}),
+        lambda: add_one(2, sequence=SequenceInfo(4)),
+        lambda: add_one(2, accepts_decoupled=True),
+        lambda: add_one(2, principal=Principal("p")),
+        lambda: add_one(2, headers={"a": "b"}),
+    ],
+)
+def test_what_differs_otherwise_arrives_by_itself(other: Callable[[], InferRequest]) -> None:
+    read = through_blocks(add_one(1), other(), add_one(3), add_one(4))
+    assert [(number, len(requests)) for number, requests, _ in read] == [(7, 1), (8, 1), (9, 2)]
+    values = [int(request.inputs["A"].data[0]) for _, requests, _ in read for request in requests]
+    assert values == [1, 2, 3, 4]
+
+
+def test_texts_whose_size_each_request_says_arrive_one_by_one() -> None:
+    texts = [request_with(inputs={"A": Tensor.from_numpy("A", np.array([b"x" * size]))}) for size in (1, 1)]
+    assert [len(requests) for _, requests, _ in through_blocks(*texts)] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("words", "extras", "rows"),
     [
         ((2,), {}, [[]]),
         ((1, 2, 3), {}, [[]]),
-        ((1, 1, 9, 0, 0, 0, 0), {}, [[]]),
-        ((1, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"4": {}}}, [[]]),
-        ((1, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"0": {"priority": "x"}}}, [[]]),
+        ((1, 9, 1, 1, 9, 0, 0, 0, 0), {}, [[]]),
+        ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"4": {}}}, [[]]),
+        ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"0": {"priority": "x"}}}, [[]]),
+        ((1, 9, 1, 1, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[]]),
+        ((1, 9, 0, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[]]),
+        ((1, 9, 2, 1, 0, 0, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[]]),
+        ((2, 11, 2, 1, 0, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[], []]),
+        ((1, 9, 1, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]], "ids": []}, [[]]),
     ],
 )
 def test_nonsense_is_a_broken_protocol(words: tuple[int, ...], extras: dict[str, Any], rows: list[Any]) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tritonpy.ipc.patience import LOOK_NS, SOON_NS, Patience
+from tritonpy.ipc.patience import LOOK_NS, SOON_NS, STEADY, Alone, Patience
 
 
 class World:
@@ -24,6 +24,20 @@ class World:
         self.sleeps += 1
         self.now = max(self.now, self.arrival)
         return "found"
+
+
+def test_requests_that_come_singly_for_a_while_are_expected_to_go_on_so():
+    alone = Alone()
+    assert [alone.came(1) for _ in range(STEADY + 2)] == [False] * (STEADY - 1) + [True] * 3
+
+
+def test_requests_that_come_together_are_not_followed_by_single_ones():
+    alone = Alone()
+    for _ in range(STEADY):
+        alone.came(1)
+    assert not alone.came(2)
+    assert not any([alone.came(1) for _ in range(STEADY - 1)])
+    assert alone.came(1)
 
 
 def test_the_first_wait_is_a_sleep():

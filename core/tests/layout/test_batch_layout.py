@@ -150,6 +150,14 @@ def test_a_ragged_input_of_a_model_that_does_not_batch_is_flat_too() -> None:
     assert plain(response) == {"OUT": ((3, 2), [[1, 2], [3, 4], [5, 6]]), "SUM": ((1,), [15])}
 
 
+def test_outputs_come_in_the_order_of_the_configuration_however_they_lie() -> None:
+    one = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 2, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1)))
+    other = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 1, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1)))
+    batch = Batch([one, other], model=context())
+    for response in scatter(batch, double(gather(batch))):
+        assert [tensor.name for tensor in response.outputs] == ["ROWS", "RAGGED", "SIZE", "MAYBE"]
+
+
 def test_requests_of_different_inputs_cannot_be_gathered() -> None:
     with_it = request_of(ROWS=np.zeros((1, 2)), MAYBE=np.zeros((1, 1)))
     without = request_of(ROWS=np.zeros((1, 2)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 
 from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
+from tritonpy.api.backend import Array
+from tritonpy.model import input_rule
 from tritonpy.runners import quickness
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
@@ -31,6 +33,13 @@ class Anywhere(Doubler):
     def execute(self, batch: Batch) -> None:
         self.threads.append((threading.current_thread().name, len(batch.requests)))
         super().execute(batch)
+
+
+class Echoing(Anywhere):
+    """Answers what it is asked."""
+
+    def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {"OUT": inputs["IN"]}
 
 
 @pytest.fixture(autouse=True)
@@ -58,22 +67,33 @@ class Loop:
             self._loop.run_until_complete(self._until_idle())
             assert self.ask([number]) == [[2 * number]]
 
+    def say_alone(self, word: bytes, count: int) -> None:
+        """Send that many requests with a text, each when the one before is answered with the same."""
+        tensor = Tensor.from_numpy("IN", np.array([[word]], np.object_))
+        for _ in range(count):
+            self._loop.run_until_complete(self._until_idle())
+            (response,) = self._loop.run_until_complete(self._send(tensor))
+            assert response.outputs[0].strings() == [word]
+
     async def _until_idle(self) -> None:
         dispatcher = self._engine._table.find("m", -1).dispatcher
         while not dispatcher._idle:  # noqa: ASYNC110  the thread that executed last is about to rest, and tells nobody
             await asyncio.sleep(0)
 
     async def _ask(self, values: tuple[list[int], ...]) -> list[list[int]]:
-        answers = await asyncio.gather(*[self._answer(value) for value in values])
+        tensors = [Tensor.from_numpy("IN", np.array(value, np.int32).reshape(1, -1)) for value in values]
+        answers = await self._send(*tensors)
         return [found for answer in answers for found in numbers([answer])]
 
-    def _answer(self, value: list[int]) -> Awaitable[InferResponse]:
+    async def _send(self, *tensors: Tensor) -> list[InferResponse]:
+        return await asyncio.gather(*[self._answer(tensor) for tensor in tensors])
+
+    def _answer(self, tensor: Tensor) -> Awaitable[InferResponse]:
         answer: asyncio.Future[InferResponse] = self._loop.create_future()
 
         def put(_request: InferRequest, response: InferResponse) -> None:
             self._loop.call_soon_threadsafe(answer.set_result, response)
 
-        tensor = Tensor.from_numpy("IN", np.array(value, np.int32).reshape(1, -1))
         self._engine.infer(InferRequest("m", {"IN": tensor}, CallbackSink(put)))
         return answer
 
@@ -84,8 +104,10 @@ Served = Callable[..., Any]
 @pytest.fixture
 def served(model_repository: ModelRepository) -> Served:
     @contextmanager
-    def serve(kind: type[Doubler] = Anywhere, more: str = "", **settings: Any) -> Iterator[Server]:
-        model_repository.add("m", config_of("toy", batch=8, dims=-1, more=more))
+    def serve(
+        kind: type[Doubler] = Anywhere, more: str = "", datatype: str = "TYPE_INT32", **settings: Any
+    ) -> Iterator[Server]:
+        model_repository.add("m", config_of("toy", batch=8, datatype=datatype, dims=-1, more=more))
         with serving(model_repository, toy_plugins(ToyPlugin({"toy": kind})), **settings) as server:
             yield server
 
@@ -115,6 +137,18 @@ def test_a_size_that_is_not_known_runs_on_the_instances_thread(served: Served) -
         assert Anywhere.threads[-1] == (THREAD, 1)
         loop.ask_alone(1)
         assert Anywhere.threads[-1][0] != THREAD
+
+
+def test_strings_that_nobody_walked_run_on_the_instances_thread(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(Echoing, datatype="TYPE_STRING") as server:
+        loop = Loop(server)
+        loop.say_alone(b"word", quickness.SURE + 1)
+        assert Anywhere.threads[-1][0] != THREAD
+        monkeypatch.setattr(input_rule, "WALKED_AT_ONCE", 0)
+        loop.say_alone(b"word", 1)
+        assert Anywhere.threads[-1] == (THREAD, 1)
 
 
 def test_requests_of_other_threads_run_on_the_instances_thread(served: Served) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.runners.quickness import ENDLESS_NS, QUICK_NS, SLOW_NS, STALLED_NS, SURE, Quickness
-from tritonpy.types import Batch, CallbackSink, InferRequest, Tensor
+from tritonpy.runners.quickness import ENDLESS_NS, QUICK_NS, SLOW_NS, STALLED_NS, SURE, Quickness, size_of
+from tritonpy.types import CallbackSink, InferRequest, Tensor
 
 SINK = CallbackSink(lambda request, response: None)
 
 
-def batch_of(elements: int = 16, **fields: bool) -> Batch:
-    tensor = Tensor.from_numpy("IN", np.zeros(elements, np.int32))
-    return Batch([InferRequest("m", {"IN": tensor}, SINK, **fields)])
+def size(*elements: int) -> int:
+    tensors = {str(number): Tensor.from_numpy("IN", np.zeros(count, np.int32)) for number, count in enumerate(elements)}
+    return size_of(InferRequest("m", tensors, SINK))
 
 
 def run(quickness: Quickness, count: int, ns: int = 1000, *, on_loop: bool = False, elements: int = 16) -> None:
     for _ in range(count):
-        quickness.took(batch_of(elements), ns, ns, on_loop)
+        quickness.took(size(elements), ns, ns, on_loop)
 
 
 @pytest.fixture
@@ -31,17 +31,17 @@ def proven() -> Quickness:
 def test_an_instance_proves_itself_first(proven: Quickness) -> None:
     fresh = Quickness()
     run(fresh, SURE - 1)
-    assert (fresh.hopeful, fresh.sure(batch_of())) == (False, False)
-    assert (proven.hopeful, proven.sure(batch_of())) == (True, True)
+    assert (fresh.hopeful, fresh.sure(size(16))) == (False, False)
+    assert (proven.hopeful, proven.sure(size(16))) == (True, True)
 
 
 def test_each_size_proves_itself(proven: Quickness) -> None:
-    assert not proven.sure(batch_of(4096))
-    assert proven.sure(batch_of(17))
+    assert not proven.sure(size(4096))
+    assert proven.sure(size(17))
 
 
-def test_strings_that_nobody_walked_are_not_for_the_loop(proven: Quickness) -> None:
-    assert not proven.sure(batch_of(unchecked_strings=True))
+def test_the_size_is_that_of_all_inputs() -> None:
+    assert size(16) < size(16, 16) == size(32) == size(33)
 
 
 def test_who_is_not_quick_in_the_mean_is_not_run() -> None:
@@ -53,29 +53,29 @@ def test_who_is_not_quick_in_the_mean_is_not_run() -> None:
 def test_an_execution_that_waits_counts_by_the_clock() -> None:
     quickness = Quickness()
     for _ in range(10 * SURE):
-        quickness.took(batch_of(), 1000, SLOW_NS, on_loop=False)
+        quickness.took(size(16), 1000, SLOW_NS, on_loop=False)
     assert not quickness.hopeful
 
 
 def test_one_that_lost_the_processor_once_is_forgiven(proven: Quickness) -> None:
-    proven.took(batch_of(), 1000, SLOW_NS, on_loop=True)
-    assert proven.sure(batch_of())
+    proven.took(size(16), 1000, SLOW_NS, on_loop=True)
+    assert proven.sure(size(16))
 
 
 def test_a_slow_execution_begins_the_proof_again(proven: Quickness) -> None:
     run(proven, 1, SLOW_NS + 1)
     assert not proven.hopeful
     run(proven, SURE)
-    assert proven.sure(batch_of())
+    assert proven.sure(size(16))
 
 
 @pytest.mark.parametrize(("busy_ns", "ns"), [(SLOW_NS + 1, SLOW_NS + 1), (1000, ENDLESS_NS + 1)])
 def test_a_slow_execution_on_the_loop_doubles_the_proof(proven: Quickness, busy_ns: int, ns: int) -> None:
-    proven.took(batch_of(), busy_ns, ns, on_loop=True)
+    proven.took(size(16), busy_ns, ns, on_loop=True)
     run(proven, 2 * SURE - 1)
     assert not proven.hopeful
     run(proven, 1)
-    assert proven.sure(batch_of())
+    assert proven.sure(size(16))
 
 
 def test_a_long_good_behaviour_makes_up_for_it(proven: Quickness) -> None:
@@ -84,7 +84,7 @@ def test_a_long_good_behaviour_makes_up_for_it(proven: Quickness) -> None:
     run(proven, 64 * 2 * SURE, on_loop=True)
     run(proven, 1, SLOW_NS + 1)
     run(proven, SURE)
-    assert proven.sure(batch_of())
+    assert proven.sure(size(16))
 
 
 def test_who_kept_the_loop_busy_for_long_is_never_run_there_again(proven: Quickness) -> None:
@@ -94,7 +94,7 @@ def test_who_kept_the_loop_busy_for_long_is_never_run_there_again(proven: Quickn
 
 
 def test_who_stopped_the_loop_for_long_without_work_is_never_run_there_again(proven: Quickness) -> None:
-    proven.took(batch_of(), 1000, STALLED_NS + 1, on_loop=True)
+    proven.took(size(16), 1000, STALLED_NS + 1, on_loop=True)
     run(proven, 1000 * SURE)
     assert not proven.hopeful
 

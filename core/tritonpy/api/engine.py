@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -177,6 +177,18 @@ class Engine(ABC):
         From within the server's event loop the model begins at the end of the loop's turn: do not block the loop on the answer.
         A request that uses regions holds them until its final answer.
         """
+
+    def infer_alike(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
+        """Hand over requests of clients that came together; `refused(request, error)` gets those for which `infer` would have raised.
+
+        They differ in their ids, times and the values of their inputs alone, none of which is BYTES; they have the same sink, and none is
+        traced, belongs to a sequence, uses regions or has parameters. What is asked of each may then be asked once for all.
+        """
+        for request in requests:
+            try:
+                self.infer(request)
+            except Exception as error:
+                refused(request, error)
 
     @abstractmethod
     def server_metadata(self) -> ServerMetadata:

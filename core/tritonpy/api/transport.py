@@ -1,4 +1,4 @@
-"""The interface of a transport: a process of its own kind, in which the server runs and whose listeners bring the requests."""
+"""The interfaces of transports: what carries the protocols of frontends, in the server's process or in one that it runs in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tritonpy.errors import StartupError
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a transport is to start. `frontends` has the options of those that it carries, by name, `host` where they listen that say nothing.
+    """What a transport with a process of its own is to start. `frontends` has the options of those that it carries, by name, `host` where they listen that
+    say nothing.
 
     `document` is the server's configuration, which `Embedded` takes in the new process.
     """
@@ -48,7 +49,7 @@ class Failure(msgspec.Struct, frozen=True):
 class Transport(ABC):
     """Carries the protocols of frontends in place of their own listeners; `carries` are the classes that do it, by the frontends' names.
 
-    They take the same options. With `shares_ports` those frontends may have one port together.
+    They take the same options, and are made where the frontends would be. With `shares_ports` those frontends may have one port together.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
@@ -57,6 +58,10 @@ class Transport(ABC):
 
     def __init__(self, options: Any) -> None:
         self.options = options
+
+
+class ProcessTransport(Transport):
+    """Carries them in a process of another kind, in which the server runs and whose listeners bring the requests."""
 
     @abstractmethod
     def run(self, launch: Launch) -> int:

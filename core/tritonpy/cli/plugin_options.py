@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tritonpy.api.options import Options
-from tritonpy.api.transport import Transport
+from tritonpy.api.transport import ProcessTransport, Transport
 from tritonpy.cli.described_options import described
 from tritonpy.config.known_backends import package_of
 from tritonpy.config.problem import ConfigProblem
@@ -18,6 +18,7 @@ from tritonpy.config.server.trace_config import DEFAULT_MODE
 from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.carrying import frontend_classes
 from tritonpy.plugins.known import PACKAGES
 from tritonpy.plugins.python_based import PYTHON, BackendFolders
 
@@ -54,7 +55,10 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
     """
     errors: list[InvalidServerConfig] = []
     listeners: list[Listener] = []
-    shared = _ports_to_share(config, manager)
+    transports = _transports(config, manager)
+    in_process = [name for name, kind in transports.items() if not issubclass(kind, ProcessTransport)]
+    class_of = frontend_classes(manager, in_process)
+    shared = [name for kind in transports.values() if kind.shares_ports for name in kind.carries]
     backends = Backends(manager, config.backends, {}, BackendFolders(config.backend_directory))
     for section, (hook, what) in SECTIONS.items():
         for name, raw in _named(config, section, manager).items():
@@ -65,9 +69,9 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
             except PluginError as error:
                 errors.append(InvalidServerConfig([ConfigProblem(path, str(error))]))
                 continue
-            options_type = registered.load().Options
+            kind = class_of(name) if section == "frontends" else registered.load()
             try:
-                options = backends.options(name) if in_folder else decode_options(options_type, raw, path)
+                options = backends.options(name) if in_folder else decode_options(kind.Options, raw, path)
             except InvalidServerConfig as error:
                 errors.append(error)
                 continue
@@ -76,6 +80,9 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
                 listener = Listener(LABELS.get(name, name), host, options.port)
                 if name not in shared or all((each.host, each.port) != listener[1:] for each in listeners):
                     listeners.append(listener)
+    if config.frontend_processes and len(in_process) < len(transports):
+        text = f"the transport '{next(iter(transports))}' carries the frontends in one process"
+        errors.append(InvalidServerConfig([ConfigProblem("frontend_processes", text)]))
     if errors:
         raise InvalidServerConfig.joined(errors)
     problems = [ConfigProblem("", text) for text in port_collisions(listeners)]
@@ -83,11 +90,10 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
         raise InvalidServerConfig(problems)
 
 
-def _ports_to_share(config: ServerConfig, manager: PluginManager) -> Collection[str]:
-    """Return the names of the frontends that may have one address together."""
+def _transports(config: ServerConfig, manager: PluginManager) -> Mapping[str, type[Transport]]:
+    """Return the classes of those that are installed."""
     table = manager.table("tritonpy_transports")
-    kinds: list[type[Transport]] = [table[name].load() for name in config.transport if name in table]
-    return [name for kind in kinds if kind.shares_ports for name in kind.carries]
+    return {name: table[name].load() for name in config.transport if name in table}
 
 
 def _named(config: ServerConfig, section: str, manager: PluginManager) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""`--transport`: the server runs in the process of a transport."""
+"""`--transport`: what carries the frontends, and the transports in whose process the server runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tritonpy.api.transport import Launch, Transport
+from tritonpy.api.transport import Launch, ProcessTransport, Transport
 from tritonpy.cli.overlay import Origins
 from tritonpy.config.server import ServerConfig, decode_options
 from tritonpy.plugins import PluginManager
@@ -22,10 +22,17 @@ def with_written_options(merged: object, raw: object, origins: Origins) -> objec
     return merged
 
 
-def launch_transport(config: ServerConfig, manager: PluginManager) -> int:
+def process_transport(config: ServerConfig, manager: PluginManager) -> type[ProcessTransport] | None:
+    """Return the transport in whose process the server is to run; None where it runs in this one. Raises PluginError."""
+    for name in config.transport:  # one at most: the configuration was checked
+        kind: type[Transport] = manager.get("tritonpy_transports", name, "transport").load()
+        return kind if issubclass(kind, ProcessTransport) else None
+    return None
+
+
+def launch_transport(kind: type[ProcessTransport], config: ServerConfig, manager: PluginManager) -> int:
     """Serve in the process of the transport that `config` names; return its exit status. Raises StartupError."""
     (name, raw), *_ = config.transport.items()
-    kind: type[Transport] = manager.get("tritonpy_transports", name, "transport").load()
     enabled = config.enabled_frontends(manager.table("tritonpy_frontends"))
     frontends: dict[str, Any] = {
         frontend: decode_options(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonpy.model.loaded import LoadedModel, ModelClosed
+from tritonpy.model.closed import ModelClosed
+from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.table import ModelTable
 from tritonpy.types import InferRequest
 

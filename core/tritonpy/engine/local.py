@@ -24,7 +24,7 @@ from tritonpy.engine.metadata import model_metadata
 from tritonpy.engine.operations import Operations
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.logs import LogChanges, LogSettings, change_logging, log_settings
-from tritonpy.model.loaded import ModelClosed
+from tritonpy.model.closed import ModelClosed
 from tritonpy.repository.table import UNLOADED, ModelTable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.shared_memory import Regions, hold_regions
@@ -94,11 +94,13 @@ class LocalEngine(Engine):
         self._operations = Operations()
         self.state = ServerState.INITIALIZING
         self._enter: Callable[[InferRequest], None] = self._hand_over
+        self._shared = False
         self._control: ModelControl
 
     def share(self, sharing: Sharing) -> None:
         """Let requests of clients in as `sharing` says; done once, before the server is READY."""
         self._enter = Admission(sharing, self._hand_over).enter
+        self._shared = True
 
     def attach(self, control: ModelControl) -> None:
         """Take the repository; done once, before the server is READY."""
@@ -134,6 +136,19 @@ class LocalEngine(Engine):
             raise
         if request.parent.cancelled:
             request.cancel()
+
+    def infer_alike(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
+        if self._shared or self.state is ServerState.INITIALIZING or not self._hand_over_alike(requests, refused):
+            super().infer_alike(requests, refused)
+
+    def _hand_over_alike(
+        self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]
+    ) -> bool:
+        try:
+            model = self._table.find(requests[0].model_name, requests[0].model_version)
+            return model.alike is not None and model.alike.infer(requests, refused)
+        except (ModelClosed, TritonError):
+            return False  # one by one they learn why, or find the model that came in its place
 
     def _infer_from_regions(self, request: InferRequest) -> None:
         try:

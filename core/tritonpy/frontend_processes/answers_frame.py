@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tritonpy.frontend_processes.odd_tensors import Told, is_odd, restore, tell
 from tritonpy.ipc import ProtocolError
+from tritonpy.ipc.blocks import Placed
 from tritonpy.runners.workers.on_host import on_host
 from tritonpy.runners.workers.told_error import tell_named_error, told_named_error
 from tritonpy.types import CPU, NO_PARAMETERS, InferRequest, InferResponse, Tensor
@@ -38,7 +39,7 @@ def write_answers(answers: Iterable[Given]) -> AnswersFrame:
             flags |= REFUSED
         words += (number, flags, response.model_version + 1)
         row: Sequence[Tensor] = response.outputs
-        for tensor in row:
+        for tensor in () if isinstance(row, Placed) else row:
             if tensor.device[0] != CPU[0] or is_odd(tensor):
                 row, odd = tell(on_host(row))
                 if odd:

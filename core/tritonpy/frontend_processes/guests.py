@@ -17,6 +17,7 @@ from tritonpy.frontend_processes.heads import KnownHeads
 from tritonpy.frontend_processes.requests_frame import TraceSaid, read_requests
 from tritonpy.incidents import incident
 from tritonpy.ipc import Frame, ProtocolError
+from tritonpy.ipc.blocks import PlacedInputs
 from tritonpy.runners.call_streams import CallStream
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.said import convert, first_words
@@ -35,6 +36,8 @@ class _NotesSaid(msgspec.Struct):
 class GuestSink(LoopSink):
     """Gives all answers that wait to `deliver_all` at once; producers of streams wait for the room that a request's `tag` has."""
 
+    passes_on = True
+
     def __init__(self, loop: asyncio.AbstractEventLoop, deliver_all: Callable[[Sequence[Answer]], None]) -> None:
         super().__init__(loop, _never)
         self._deliver_all = deliver_all
@@ -42,7 +45,9 @@ class GuestSink(LoopSink):
     def put(self, request: InferRequest, response: InferResponse) -> None:
         if request.accepts_decoupled:
             request.tag.room.put(sum([tensor.nbytes for tensor in response.outputs]))
-        super().put(request, response)
+        self._waiting.append((request, response))
+        if not self._woken:
+            self._wake()
 
     def ready(self, request: InferRequest) -> bool:
         return not request.accepts_decoupled or request.tag.room.ready
@@ -59,7 +64,8 @@ class GuestSink(LoopSink):
 
     def _drain(self) -> None:
         self._woken = False
-        self._deliver_all([self._waiting.popleft() for _ in range(len(self._waiting))])
+        waiting = self._waiting
+        self._deliver_all([waiting.popleft() for _ in range(len(waiting))])
 
 
 def _never(_request: InferRequest, _response: InferResponse) -> None:
@@ -99,22 +105,33 @@ class Guests:
         self._traces.clear()
 
     def _infer(self, frame: Frame) -> None:
-        rows, wants = self._connection.tensors_and_wants(frame, 1 + 6 * first_words(frame, 1)[0])
+        rows, wants = self._connection.tensors_and_wants(frame, first_words(frame, 2)[1], PlacedInputs)
         extras = frame.extras if frame.has_extras else {}
-        for number, request, trace in read_requests(frame.words, extras, rows, wants, self._heads, self._sink):
-            if number in self._open:
-                raise ProtocolError(f"request {number} is open and came again")
-            request.tag = CallStream(number) if request.accepts_decoupled else number
-            self._open[number] = request
+        opened = self._open
+        for first, requests, trace in read_requests(frame.words, extras, rows, wants, self._heads, self._sink):
+            for number, request in enumerate(requests, first):
+                if number in opened:
+                    raise ProtocolError(f"request {number} is open and came again")
+                request.tag = CallStream(number) if request.accepts_decoupled else number
+                opened[number] = request
             if trace is not None:
-                self._trace(number, request, trace)
-            try:
-                self._engine.infer(request)
-            except Exception as error:
-                failure = error if isinstance(error, TritonError) else incident(log, "an inference call", error)
-                refusal = InferResponse.failed(request, failure)
-                refusal.refused = True
-                self._sink.put(request, refusal)
+                self._trace(first, requests[0], trace)
+            if len(requests) > 1:
+                self._engine.infer_alike(requests, self._refused)
+            else:
+                self._hand_over(requests[0])
+
+    def _hand_over(self, request: InferRequest) -> None:
+        try:
+            self._engine.infer(request)
+        except Exception as error:
+            self._refused(request, error)
+
+    def _refused(self, request: InferRequest, error: Exception) -> None:
+        failure = error if isinstance(error, TritonError) else incident(log, "an inference call", error)
+        refusal = InferResponse.failed(request, failure)
+        refusal.refused = True
+        self._sink.put(request, refusal)
 
     def _trace(self, number: int, request: InferRequest, said: TraceSaid) -> None:
         request.trace = self._tracer.sample(request.model_name, said.headers)

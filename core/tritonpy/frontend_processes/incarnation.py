@@ -10,6 +10,7 @@ from typing import Any
 from tritonpy.clock import now_ns
 from tritonpy.errors import StartupError
 from tritonpy.frontend_processes.conversation import Conversation
+from tritonpy.frontend_processes.pulse import watch
 from tritonpy.ipc import Frame, Kind
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.death import describe
@@ -20,7 +21,7 @@ _PATIENCE_S = 5.0  # of one that was told to stop, or whose socket is closed
 
 class Incarnation:
     """`started` is done when the process accepts connections, or fails with StartupError; `lost(reason, seconds that it lived)` is called when
-    it dies after that unasked. Everything here runs on the loop's thread.
+    it dies after that unasked. One that lives and answers nothing is killed. Everything here runs on the loop's thread.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Incarnation:
         self.conversation = converse(self._connection)
         self._buried: asyncio.Future[None] = loop.create_future()
         self._burial: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
 
     def begin(self, start: Mapping[str, Any], descriptors: Sequence[int]) -> None:
         """Say what to run; `descriptors` are closed once they are sent."""
@@ -69,13 +71,25 @@ class Incarnation:
     def _heard(self, frame: Frame) -> None:
         if frame.kind == Kind.STARTED and not self.started.done():
             self.started.set_result(None)
+            self._watch = asyncio.get_running_loop().create_task(watch(self._feel, self._silent))
         elif frame.kind == Kind.FAILED and not self.started.done():
             self.started.set_exception(StartupError(str(frame.extras.get("message"))))
         elif frame.kind != Kind.STOPPED:
             self.conversation.hear(frame)
 
+    async def _feel(self) -> None:
+        await self.conversation.ask("pulse", {})
+
+    def _silent(self, reason: str) -> None:
+        if self.alive and not self._ending:
+            self.process.kill()
+            self._connection.close()
+            self._gone(reason)
+
     def _gone(self, reason: str) -> None:
         self.alive = False
+        if self._watch is not None:
+            self._watch.cancel()
         self.conversation.close()
         self._burial = asyncio.get_running_loop().create_task(self._bury(reason))
 

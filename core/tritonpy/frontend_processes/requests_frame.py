@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,10 +11,12 @@ from tritonpy.api.authenticator import Principal
 from tritonpy.frontend_processes.heads import KnownHeads, WrittenHeads
 from tritonpy.frontend_processes.odd_tensors import Told, is_odd, restore, tell
 from tritonpy.ipc import ProtocolError
+from tritonpy.ipc.blocks import PlacedInputs
 from tritonpy.types import NO_PARAMETERS, InferRequest, OutputSpec, SequenceInfo, Sink, Tensor
 
-_WORDS = 6  # of each request
-_DECOUPLED, _CLASSIFIES, _REGIONS, _START, _END, _SEQUENCE = 1, 2, 4, 8, 16, 32  # flags
+_WORDS = 5  # of each run: how many requests, the number of the first, their head, flags, sequence
+_TIMES = 2  # of each request: when it was received, and its deadline
+_DECOUPLED, _CLASSIFIES, _REGIONS, _START, _END, _SEQUENCE, _RARE = 1, 2, 4, 8, 16, 32, 64  # flags
 Wants = tuple[str, ...] | None
 
 
@@ -48,8 +50,8 @@ class RequestsFrame(NamedTuple):
     extras: dict[str, Any]
 
 
-ReadRequest = tuple[int, InferRequest, TraceSaid | None]
-"""The number of a request, the request, and what may be traced of it."""
+ReadRequests = tuple[int, list[InferRequest], TraceSaid | None]
+"""Requests that are alike (`Engine.infer_alike`), or a single one, the number of the first, and what may be traced of a single one."""
 
 
 def write_requests(
@@ -59,20 +61,13 @@ def write_requests(
 ) -> RequestsFrame:
     """Return the parts of a frame for requests with their numbers; `trace_of` says what to tell of one that has a trace."""
     heads.begin()
-    frame = RequestsFrame([len(requests)], [], [], {})
+    frame = RequestsFrame([len(requests), 0], [], [], {})
     words, rows, wants, extras = frame
     rare: dict[str, Any] = {}
     named = False
+    run, alike = 0, (-1, -1)  # where the last run begins, and number and head of a request that would belong to it
     for index, (number, request) in enumerate(requests):
         flags, sequence = _flags(request)
-        words += (
-            number,
-            heads.number(request.model_name, request.model_version),
-            request.received_ns,
-            request.deadline_ns,
-            sequence,
-            flags,
-        )
         row: Sequence[Tensor] = list(request.inputs.values())
         odd: list[Told] = []
         if any([is_odd(tensor) for tensor in row]):
@@ -83,7 +78,16 @@ def write_requests(
             said = _rare(number, request, odd, trace_of)
             if said:
                 rare[str(index)] = said
+                flags |= _RARE
         named = named or bool(request.id)
+        head = heads.number(request.model_name, request.model_version)
+        if flags or alike != (number, head):
+            run = len(words)
+            words += (0, number, head, flags, sequence)
+        words[run] += 1
+        words += (request.received_ns, request.deadline_ns)
+        alike = (-1, -1) if flags else (number + 1, head)
+    words[1] = len(words)
     if named:
         extras["ids"] = [request.id for _, request in requests]
     if rare:
@@ -143,52 +147,93 @@ def _rare(
 def read_requests(
     words: Sequence[int],
     extras: dict[str, Any],
-    rows: Sequence[Sequence[Tensor]],
+    rows: Sequence[PlacedInputs | Sequence[Tensor]],
     wants: Sequence[Wants],
     heads: KnownHeads,
     sink: Sink,
-) -> list[ReadRequest]:
-    """Return the requests of a frame, to be answered to `sink`. Raises ProtocolError."""
+) -> list[ReadRequests]:
+    """Return the requests of a frame, to be answered to `sink`: neighbours that are alike together. Raises ProtocolError."""
     heads.learn(extras)
-    found: list[ReadRequest] = []
+    found: list[ReadRequests] = []
+    rare, ids = extras.get("rare", {}), extras.get("ids")
     try:
         if len(rows) != words[0]:
             raise ProtocolError(f"{words[0]} requests came with {len(rows)} rows")
-        at = 1
-        for row, wanted in zip(rows, wants, strict=True):
-            number, head, received_ns, deadline_ns, sequence, flags = words[at : at + _WORDS]
+        index, at = 0, 2
+        while index < len(rows):
+            count, number, head, flags, sequence = words[at : at + _WORDS]
             at += _WORDS
-            model, version = heads.get(head)
-            outputs = None if wanted is None else {name: OutputSpec(name) for name in wanted}
-            request = InferRequest(model, {tensor.name: tensor for tensor in row}, sink, version, "", outputs)
-            request.received_ns = received_ns
-            if deadline_ns:
-                request.deadline_ns = deadline_ns
+            times = words[at : at + _TIMES * count]
+            at += _TIMES * count
+            stop = index + count
+            made = _made(rows[index:stop], wants[index:stop], heads.get(head), times, sink)
+            if len(made) != count or not count:
+                raise ProtocolError(f"a run of {count} requests is cut short")
+            if ids is not None:
+                for request, text in zip(made, ids[index:stop], strict=True):
+                    request.id = text
             if flags:
-                _take_flags(request, flags, sequence)
-            found.append((number, request, None))
-        for index, said in extras.get("rare", {}).items():
-            place = int(index)
-            number, request, _ = found[place]
-            rare = msgspec.convert(said, Rare)
-            _refine(request, rows[place], rare)
-            found[place] = number, request, rare.trace
-        for (_, request, _), text in zip(found, extras.get("ids", ()), strict=False):
-            request.id = text
-    except (IndexError, ValueError, msgspec.ValidationError) as error:
+                (request,) = made
+                found.append((number, made, _take_flags(request, flags, sequence, rare.get(str(index)))))
+            else:
+                found += _alike(number, made)
+            index = stop
+    except (IndexError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise ProtocolError(f"requests are broken: {error}") from error
     return found
 
 
-def _take_flags(request: InferRequest, flags: int, sequence: int) -> None:
+def _made(
+    rows: Sequence[PlacedInputs | Sequence[Tensor]],
+    wants: Sequence[Wants],
+    head: tuple[str, int],
+    times: Sequence[int],
+    sink: Sink,
+) -> list[InferRequest]:
+    """Return requests that have no more to them than their tensors; those that want the same outputs share what says so."""
+    model, version = head
+    made: list[InferRequest] = []
+    known: Wants = None
+    outputs: dict[str, OutputSpec] | None = None
+    for row, wanted, received_ns, deadline_ns in zip(rows, wants, times[::_TIMES], times[1::_TIMES], strict=True):
+        if wanted is not known:
+            known = wanted
+            outputs = None if wanted is None else {name: OutputSpec(name) for name in wanted}
+        inputs: Any = row if isinstance(row, PlacedInputs) else {tensor.name: tensor for tensor in row}
+        request = InferRequest(model, inputs, sink, version, "", outputs)
+        request.received_ns = received_ns
+        if deadline_ns:
+            request.deadline_ns = deadline_ns
+        made.append(request)
+    return made
+
+
+def _alike(number: int, requests: list[InferRequest]) -> Iterator[ReadRequests]:
+    """Cut a run where its inputs lie in another block: those of one block have the same names, types and shapes, and want the same outputs."""
+    start = 0
+    while start < len(requests):
+        inputs: Any = requests[start].inputs
+        stop = start + 1
+        if isinstance(inputs, PlacedInputs):
+            stop = start + inputs.block.count - inputs.place
+        yield number + start, requests[start:stop], None
+        start = stop
+
+
+def _take_flags(request: InferRequest, flags: int, sequence: int, said: Any) -> TraceSaid | None:
     request.accepts_decoupled = bool(flags & _DECOUPLED)
     request.classifies = bool(flags & _CLASSIFIES)
     request.uses_regions = bool(flags & _REGIONS)
     if flags & _SEQUENCE:
         request.sequence = SequenceInfo(sequence, bool(flags & _START), bool(flags & _END))
+    if not flags & _RARE:
+        return None
+    rare = msgspec.convert(said, Rare)
+    _refine(request, rare)
+    return rare.trace
 
 
-def _refine(request: InferRequest, row: Sequence[Tensor], rare: Rare) -> None:
+def _refine(request: InferRequest, rare: Rare) -> None:
     request.parameters = rare.parameters or NO_PARAMETERS
     request.priority, request.timeout_us = rare.priority, rare.timeout_us
     if rare.text_id and request.sequence is not None:
@@ -196,7 +241,8 @@ def _refine(request: InferRequest, row: Sequence[Tensor], rare: Rare) -> None:
     if request.outputs is not None:
         request.outputs.update({said[0]: OutputSpec(*said) for said in rare.outputs})
     if rare.tensors:
-        request.inputs = {tensor.name: tensor for tensor in restore(row, rare.tensors)}
+        row = restore(list(request.inputs.values()), rare.tensors)
+        request.inputs = {tensor.name: tensor for tensor in row}
     if rare.principal is not None:
         request.principal = Principal(rare.principal[0], account=rare.principal[1])
     request.headers = rare.headers

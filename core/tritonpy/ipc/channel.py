@@ -21,6 +21,7 @@ from .patience import Patience
 from .waiter import Waiter
 
 _CHUNK = 1 << 16
+_WITHOUT_WAITING = int(socket.MSG_DONTWAIT)  # the flag itself is an enum, whose operators cost as much as the call
 _Arrival = tuple[bytes, list[tuple[int, int, bytes]], int, Any]  # what recvmsg returns
 
 
@@ -184,7 +185,7 @@ class Channel:
 
     def _look(self) -> _Arrival | None:
         try:
-            return self._receive(socket.MSG_DONTWAIT)
+            return self._receive(_WITHOUT_WAITING)
         except BlockingIOError:
             return None
 

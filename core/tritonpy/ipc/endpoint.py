@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .blocks import Block
 from .frame import Frame, FrameReader, ProtocolError, encode
 from .kinds import Kind
 from .parcels import Borrower, Lender
@@ -109,11 +110,17 @@ class Endpoint:
                 frames.append(frame)
         return frames
 
-    def rows(self, frame: Frame, at: int, make: Callable[..., Any]) -> tuple[list[Row], list[Wants]]:
+    def rows(
+        self,
+        frame: Frame,
+        at: int,
+        make: Callable[..., Any],
+        place: Callable[[Block, int], Any] | None = None,
+    ) -> tuple[list[Row], list[Wants]]:
         """Return the tensors that the words of `frame` from `at` on describe. Call it once, in the order of arrival. Raises ProtocolError."""
         if frame.has_extras:
             self._known.learn(frame.extras)
-        return unpack(frame.words, at, frame.payload, self._known, make)
+        return unpack(frame.words, at, frame.payload, self._known, make, place)
 
     def close(self) -> None:
         """Free what no view holds."""

@@ -15,6 +15,9 @@ ALIGNMENT = 16  # of every part of a frame, so that views on the tensors are ali
 # kind, descriptors, words, bytes of JSON, bytes of tensors in the frame, parcel (0: none), bytes used of the parcel
 _HEADER = Struct("<BxHIIIQQ")
 _SHORT = 512  # words; layouts of longer frames are not kept
+# Making one costs more than using it, as does finding out that text is UTF-8.
+_write = json.JSONEncoder(separators=(",", ":")).encode
+_parse = json.JSONDecoder().decode
 _LIMIT = 1 << 31  # no part of a frame has more bytes: a length beyond it is garbage
 
 
@@ -62,7 +65,7 @@ class Frame:
         if isinstance(self._extras, dict):
             return self._extras
         try:
-            extras = json.loads(self._extras)
+            extras = _parse(self._extras.decode())
         except (ValueError, RecursionError) as error:
             raise ProtocolError(f"a frame of kind {self.kind} has broken JSON: {error}") from error
         if not isinstance(extras, dict):
@@ -99,7 +102,7 @@ def encode(
     count = len(words)
     text = b""
     if extras:
-        text = json.dumps(extras, separators=(",", ":")).encode()
+        text = _write(extras).encode()
         text += b" " * (aligned(len(text)) - len(text))
     head = _head(count).pack(kind, descriptors, count, len(text), inline, *parcel, *words)
     return b"".join([head, text, *payload])

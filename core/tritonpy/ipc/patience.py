@@ -9,8 +9,21 @@ from typing import TypeVar
 
 LOOK_NS = 600_000  # a client at hand that sends one request after the other needs half of that from an answer to the next request
 SOON_NS = 1_000_000  # waits that were longer are none to look through: nobody at hand is busy
+STEADY = 8  # frames in a row: under load single requests come too, but not that often
 _T = TypeVar("_T")
 _yield: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
+
+
+class Alone:
+    """Whether requests come one after the other, and never two together: somebody waits for each of them before the next one."""
+
+    def __init__(self) -> None:
+        self._frames = 0
+
+    def came(self, requests: int) -> bool:
+        """Take note of a frame with so many requests; return what is to be thought of the next one."""
+        self._frames = self._frames + 1 if requests == 1 else 0
+        return self._frames >= STEADY
 
 
 class Patience:

@@ -68,13 +68,20 @@ class Column:
 
 
 class Signature:
-    """What a number stands for."""
+    """What a number stands for.
 
-    __slots__ = ("columns", "wants")
+    `key` is equal in signatures of the same tensors, `places` are those of the columns by their names; `sized`: there are columns, of
+    different names, and every row of them has the same size.
+    """
+
+    __slots__ = ("columns", "key", "places", "sized", "wants")
 
     def __init__(self, columns: list[Column], wants: Wants) -> None:
         self.columns = columns
         self.wants = wants
+        self.places = {column.name: place for place, column in enumerate(columns)}
+        self.key = tuple([(column.name, column.datatype, column.shape) for column in columns])
+        self.sized = 0 < len(self.places) == len(columns) and all([column.nbytes is not None for column in columns])
 
 
 class Known:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .blocks import Block, Placed, neighbours
 from .frame import ALIGNMENT, ProtocolError, aligned
 from .signatures import Column, Known, Wants, Written
 
@@ -20,10 +21,15 @@ def pack(rows: Sequence[Row], wants: Sequence[Wants], written: Written) -> tuple
 
     Neighbours with the same signature make a group; its words are the signature's number, the rows, and per BYTES tensor the size of each row.
     """
-    words, parts, size = [0], [], 0
+    words: list[int] = [0]
+    parts: list[Any] = []
+    size = 0
     start, count = 0, len(rows)
     while start < count:
         first, wanted = rows[start], wants[start]
+        if isinstance(first, Placed):
+            start, size = _pass_on(rows, wants, start, words, parts, size, written)
+            continue
         stop = start + 1
         while stop < count and wants[stop] == wanted and _alike(first, rows[stop]):
             stop += 1
@@ -40,13 +46,37 @@ def pack(rows: Sequence[Row], wants: Sequence[Wants], written: Written) -> tuple
                 if tensor.datatype == "BF16":  # numpy cannot lend out the buffer of a type that it does not know
                     arrays = [array.view(np.uint16) for array in arrays]
             parts += arrays
-            size += used
-            if size % ALIGNMENT:
-                padding = _PADDING[aligned(size) - size]
-                parts.append(padding)
-                size += len(padding)
+            size = _padded(parts, size + used)
         start = stop
     return words, parts, size
+
+
+def _pass_on(
+    rows: Sequence[Row],
+    wants: Sequence[Wants],
+    start: int,
+    words: list[int],
+    parts: list[Any],
+    size: int,
+    written: Written,
+) -> tuple[int, int]:
+    """Add a group of rows that lie in blocks; return where it ends, and the size with it."""
+    stop, columns = neighbours(rows, wants, start)
+    first: Any = rows[start]
+    words[0] += 1
+    words += (written.number(first.block.signature.columns, wants[start]), stop - start)
+    for arrays in columns:
+        parts += arrays
+        size = _padded(parts, size + sum([array.size for array in arrays]))
+    return stop, size
+
+
+def _padded(parts: list[Any], size: int) -> int:
+    if size % ALIGNMENT:
+        padding = _PADDING[aligned(size) - size]
+        parts.append(padding)
+        size += len(padding)
+    return size
 
 
 def _alike(one: Row, other: Row) -> bool:
@@ -69,10 +99,16 @@ def copy_into(target: np.ndarray, parts: Sequence[Any]) -> None:
 
 
 def unpack(
-    words: Sequence[int], at: int, payload: np.ndarray, known: Known, make: Callable[..., Any]
+    words: Sequence[int],
+    at: int,
+    payload: np.ndarray,
+    known: Known,
+    make: Callable[..., Any],
+    place: Callable[[Block, int], Any] | None = None,
 ) -> tuple[list[Row], list[Wants]]:
     """Return the rows that `words` from index `at` on describe, as views on `payload`; `make(name, datatype, shape, array)` makes a tensor.
 
+    Rows that can stay in their block are left there where `place(block, index)` says what then stands for one.
     Raises ProtocolError for what does not fit.
     """
     rows: list[Row] = []
@@ -84,6 +120,12 @@ def unpack(
             signature, count = known.get(words[at]), words[at + 1]
             at += 2
             _limit(len(rows) + count)
+            wants += [signature.wants] * count
+            if place is not None and signature.sized:
+                block = Block(signature, count, payload, offset, make)
+                offset = block.end
+                rows += [place(block, index) for index in range(count)]
+                continue
             columns = []
             for column in signature.columns:
                 sizes: Sequence[int] = ()
@@ -93,7 +135,6 @@ def unpack(
                 name, datatype, shape = column.name, column.datatype, column.shape
                 columns.append([make(name, datatype, shape, array) for array in arrays])
             rows += zip(*columns) if columns else [()] * count
-            wants += [signature.wants] * count
     except (IndexError, ValueError) as error:
         raise ProtocolError(f"the tensors of a frame do not fit: {error}") from error
     return rows, wants

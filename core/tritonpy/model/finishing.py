@@ -15,12 +15,13 @@ class Finishing:
 
     def __init__(self, reshape: Reshape, labels: Mapping[str, Sequence[str]], batched: bool) -> None:
         self._reshape = reshape
+        self._reshapes = bool(reshape)
         self._labels = labels
         self._batched = batched
 
     def apply(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> Sequence[InferResponse]:
         """Return the responses as clients get them, one per request; what cannot be finished becomes an error."""
-        if self._reshape:
+        if self._reshapes:
             responses = [
                 self._reshaped(request, response) for request, response in zip(requests, responses, strict=True)
             ]

@@ -16,9 +16,11 @@ from tritonpy.clock import now_ns
 from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
 from tritonpy.errors import Cancelled, DecoupledRefused, TritonError, Unavailable
 from tritonpy.incidents import incident
+from tritonpy.model.alike import AlikeRequests
 from tritonpy.model.backend_error import backend_error
 from tritonpy.model.bystanders import show, teach
 from tritonpy.model.caching import ModelCache
+from tritonpy.model.closed import ModelClosed
 from tritonpy.model.finishing import Finishing
 from tritonpy.model.ordering import Answer, AsTheyCome, InArrivalOrder
 from tritonpy.model.request_check import RequestCheck
@@ -37,10 +39,6 @@ from tritonpy.types.request import UNOWNED
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 log = logging.getLogger("tritonpy.model")
-
-
-class ModelClosed(Exception):
-    """The version was replaced or unloaded between its look-up and the request; look it up again."""
 
 
 class LoadedModel:
@@ -73,12 +71,12 @@ class LoadedModel:
         self.instances: Instances | None = None
         self._check = check
         self.labels = labels
-        self.members: Mapping[
-            tuple[str, int], LoadedModel
-        ] = {}  # an ensemble's, by the name and version that its steps call
+        # An ensemble's, by the name and version that its steps call.
+        self.members: Mapping[tuple[str, int], LoadedModel] = {}
         self._finishing = Finishing(check.outputs, labels, config.max_batch_size > 0)
         self._cache: ModelCache | None = None
         self._deadlines = Deadlines(timer)
+        self.alike: AlikeRequests | None = None
         self._observers = observers
         self._delivery = InArrivalOrder() if config.dynamic_batching.preserve_ordering else AsTheyCome()
         self._lock = self.dispatcher.lock
@@ -104,6 +102,8 @@ class LoadedModel:
         """Take the scheduler; done once, before the first request."""
         self._scheduler = scheduler
         self._uses_instances = scheduler.uses_instances
+        if scheduler.uses_instances and self._cache is None and not self.decoupled:
+            self.alike = AlikeRequests(self, self._check, self._deadlines)
         self.dispatcher.attach(scheduler)
 
     @property
@@ -212,7 +212,7 @@ class LoadedModel:
             self.dispatcher.enqueue(request)
         except BaseException:
             with self._lock:
-                self._give_back(request)
+                self.give_back(request)
             raise
 
     def proceed(self, request: InferRequest) -> None:
@@ -223,7 +223,8 @@ class LoadedModel:
         finally:
             self._flush()
 
-    def _give_back(self, request: InferRequest) -> None:
+    def give_back(self, request: InferRequest) -> None:
+        """Own `request`, which was taken in a moment ago, no more; called under the lock."""
         request.owner = UNOWNED
         self._open -= 1
         self._delivery.forget(request)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tritonpy.errors import InvalidArgument
+from tritonpy.ipc.blocks import Placed
 from tritonpy.ipc.string_walk import Refusal
 from tritonpy.model.input_rule import InputRule
 from tritonpy.model.reshape import Reshape
@@ -16,13 +17,15 @@ from tritonpy.model.string_walk import string_refusal, strings_fit
 from tritonpy.types import InferRequest, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from tritonpy.ipc.signatures import Signature
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 # An ensemble hands any priority on to its steps.
 _ANY_PRIORITY = (1 << 64) - 1
 _NOT_PLAIN = -1
+_MOST_SIGNATURES = 64
 
 
 class RequestCheck:
@@ -48,6 +51,7 @@ class RequestCheck:
         self._sequence_id = SequenceIdRule(config, name)
         self._sequences = config.HasField("sequence_batching")
         self._reshapes_or_sequences = bool(self._inputs) or self._sequences
+        self._fitting: dict[Signature | None, int] = {}  # batch sizes by what the inputs of alike requests were
 
     def check(self, request: InferRequest) -> None:
         """Refuse `request` or make it ready to be queued.
@@ -84,6 +88,33 @@ class RequestCheck:
                 self._finish(request)
                 return
         self._check_thoroughly(request)
+
+    def check_alike(self, requests: Sequence[InferRequest]) -> bool:
+        """Do what `check` does to requests that differ in values alone, none of them BYTES; False: check each, some may have to be refused."""
+        first = requests[0]
+        if self._reshapes_or_sequences:
+            return False
+        try:
+            self._check_first(first)
+        except InvalidArgument:  # whose words may name the request
+            return False
+        for request in requests:
+            request.batch_size, request.priority, request.outputs = first.batch_size, first.priority, first.outputs
+        return True
+
+    def _check_first(self, request: InferRequest) -> None:
+        inputs: Any = request.inputs
+        signature = inputs.block.signature if isinstance(inputs, Placed) else None
+        batch_size = self._fitting.get(signature)
+        if batch_size is not None:  # inputs of these names, types and shapes were checked before
+            request.batch_size = batch_size
+            self._finish(request)
+            return
+        self.check(request)
+        if signature is not None:
+            if len(self._fitting) >= _MOST_SIGNATURES:
+                self._fitting.clear()
+            self._fitting[signature] = request.batch_size
 
     def _fits(self, rule: InputRule, tensor: Tensor, request: InferRequest) -> bool:
         if not rule.fits(tensor):

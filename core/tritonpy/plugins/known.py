@@ -20,7 +20,7 @@ PACKAGES = {
         "grpc": "tritonpy-frontend-grpc",
         "metrics": "tritonpy-metrics-prometheus",
     },
-    "tritonpy_transports": {"envoy": "tritonpy-frontend-envoy"},
+    "tritonpy_transports": {"envoy": "tritonpy-frontend-envoy", "h2": "tritonpy-frontend-h2"},
     "tritonpy_authenticators": {"api_keys": "tritonpy-auth-api-keys", "jwt": "tritonpy-auth-jwt"},
     "tritonpy_batch_policies": {"preferred": "tritonpy-batching-dynamic", "slo": "tritonpy-batching-slo"},
     "tritonpy_sharings": {"fair": "tritonpy-queueing-fair"},

@@ -123,7 +123,9 @@ class Dispatcher:
             else:
                 self._rest(slot, 0 if ready is True or ready is False else ready)
                 if slot.until_ns:
-                    self._timer.at(slot.until_ns, partial(self._ring_due, slot, slot.until_ns))
+                    ring = partial(self._ring_due, slot, slot.until_ns)
+                    if not self._rings.at(slot.until_ns, ring):
+                        self._timer.at(slot.until_ns, ring)
         self.flush()
         return batch
 
@@ -177,8 +179,8 @@ class Dispatcher:
         try:
             if self._wants_releases or reschedule:
                 self._scheduler.released(request, reschedule)
-            if self._idle and (self._bounded or self._wants_releases):
-                self._ring(now_ns())
+            if self._idle and not self._rung and (self._bounded or self._wants_releases):
+                self._ring_for_release()
             if self._leaving:
                 self._dismiss()
         except Exception as error:  # the answer has to leave all the same, and the caller is in the middle of it
@@ -247,6 +249,13 @@ class Dispatcher:
             if slot.idle and slot.until_ns == until_ns:
                 self.withdraw(slot)
                 slot.ring()
+
+    def _ring_for_release(self) -> None:
+        if self._rings.in_turn():  # the turn's other answers release more
+            self._rung = True
+            self._rings.soon(self._ring_idle)
+        else:
+            self._ring(now_ns())
 
     def _ring_idle(self) -> None:
         self._rung = False  # before the question: who comes after it rings again

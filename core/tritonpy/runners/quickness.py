@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonpy.types import Batch
+from tritonpy.types import InferRequest
 
 # A hand-over to a thread and back takes some 70 us where nothing else happens; the loop itself is busy for longer with the requests of one turn.
 QUICK_NS = 200_000
@@ -39,23 +39,26 @@ class Quickness:
         self._sure = SURE
         self._kept = 0  # executions on the loop since the last slow one
 
-    def sure(self, batch: Batch) -> bool:
-        """Say whether `batch`, a single request, will be quick."""
-        record = self._records.get(_size(batch))
-        return record is not None and self._is_sure(record) and not batch.requests[0].unchecked_strings
+    def sure(self, size: int) -> bool:
+        """Say whether a single request of that size (`size_of`) will be quick."""
+        record = self._records.get(size)
+        return record is not None and self._is_sure(record)
 
-    def took(self, batch: Batch, busy_ns: int, ns: int, on_loop: bool) -> None:
-        """Learn what `batch`, a single request, took of the processor and on the clock."""
+    def took(self, size: int, busy_ns: int, ns: int, on_loop: bool) -> None:
+        """Learn what a single request of that size took of the processor and on the clock."""
         if self._over:
             return
         if busy_ns > SLOW_NS or (on_loop and ns > ENDLESS_NS):
             self._disappointed(busy_ns, ns, on_loop)
             return
-        record = self._records.setdefault(_size(batch), _Record())
+        record = self._records.get(size)
+        if record is None:
+            record = self._records[size] = _Record()
         record.count += 1
         record.mean_ns += (min(ns, SLOW_NS) - record.mean_ns) * max(_WEIGHT, 1 / record.count)
-        self.hopeful = self.hopeful or self._is_sure(record)
-        if on_loop:
+        if not on_loop:
+            self.hopeful = self.hopeful or self._is_sure(record)
+        else:
             self._kept += 1
             if self._kept >= _TRUST * self._sure:
                 self._kept, self._sure = 0, max(self._sure // 2, SURE)
@@ -76,6 +79,9 @@ class Quickness:
                 self.give_up()
 
 
-def _size(batch: Batch) -> int:
-    """Return the class of a batch: its bytes, rounded to a power of two."""
-    return sum([tensor.nbytes for tensor in batch.requests[0].inputs.values()]).bit_length()
+def size_of(request: InferRequest) -> int:
+    """Return the class of a request: the bytes of its inputs, rounded to a power of two."""
+    nbytes = 0
+    for tensor in request.inputs.values():
+        nbytes += tensor.nbytes
+    return nbytes.bit_length()

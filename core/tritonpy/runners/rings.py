@@ -11,6 +11,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from tritonpy.runners.alarms import Alarms
+
 
 class Rings:
     """Calls functions at the end of the loop's present turn when asked from within it, at once when asked from anywhere else."""
@@ -19,6 +21,8 @@ class Rings:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: deque[Callable[[], None]] = deque()
         self._ringing = False
+        self._alarms: Alarms | None = None
+        self._has_alarms = True  # until the system says otherwise
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -32,6 +36,9 @@ class Rings:
     def detach(self) -> None:
         """Forget the loop; what is due is rung now."""
         self._loop = None
+        if self._alarms is not None:
+            alarms, self._alarms = self._alarms, None
+            alarms.close()
         self._ring()
 
     def in_turn(self) -> bool:
@@ -48,6 +55,20 @@ class Rings:
         if not self._due and not self._ringing:
             loop.call_soon(self._ring)
         self._due.append(ring)
+
+    def at(self, when_ns: int, ring: Callable[[], None]) -> bool:
+        """Call `ring` on the loop at `when_ns` of the server's clock, or return False: then somebody else has to."""
+        loop = self._loop
+        if loop is None or not self._has_alarms or asyncio._get_running_loop() is not loop:
+            return False
+        if self._alarms is None:
+            try:
+                self._alarms = Alarms(loop)
+            except OSError:
+                self._has_alarms = False
+                return False
+        self._alarms.at(when_ns, ring)
+        return True
 
     def _ring(self) -> None:
         self._ringing = True

@@ -89,7 +89,7 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     """
 
     model_name: str
-    inputs: dict[str, Tensor]
+    inputs: dict[str, Tensor]  # a dict while it is made; whoever is handed it may count on a Mapping
     sink: Sink
     model_version: int = -1
     id: str = ""

@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from tritonpy.types.request import InferRequest
@@ -17,7 +17,10 @@ class Sink(ABC):
     """Takes answers, from any thread. `put` never blocks and never raises.
 
     No lock is held while it is called, so that it may answer another request or hand one to the engine: an ensemble's next step.
+    One that `passes_on` what it takes to another process need not be given tensors that nobody has looked at.
     """
+
+    passes_on: ClassVar[bool] = False
 
     @abstractmethod
     def put(self, request: InferRequest, response: InferResponse) -> None:

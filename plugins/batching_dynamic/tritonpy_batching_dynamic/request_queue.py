@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 from operator import attrgetter
-from typing import cast
 
 from tritonpy import UNBOUNDED, InferRequest, Line, QueueFull
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
@@ -89,12 +88,17 @@ class RequestQueue:
     def after(self, count: int, limit: int) -> list[InferRequest]:
         """Return up to `limit` of the requests that follow the first `count`."""
         if count + 1 == self.size and self.in_order:
-            return [cast("deque[InferRequest]", self._lines[0])[-1]]  # the usual case: one request since the last look
+            return [self._lines[0][-1]]  # type: ignore[index]  # the usual case: one request since the last look, of a deque
         return list(islice(chain.from_iterable(self._lines), count, count + limit))
 
     def pop(self, count: int) -> list[InferRequest]:
         """Remove and return the first `count` requests, or all if there are fewer."""
-        taken: list[InferRequest] = []
+        if self.in_order and count >= self.size:  # the usual case: all that waits, in one line
+            taken = list(self._lines[0])
+            self._lines[0].clear()
+            self._gone(taken)
+            return taken
+        taken = []
         index = 0
         for index, line in enumerate(self._lines):  # noqa: B007
             room = count - len(taken)
@@ -161,13 +165,16 @@ class RequestQueue:
         self._deadlines[request] = deadline
         self.next_deadline = min(self.next_deadline, deadline)
 
-    def _forget(self, gone: Sequence[InferRequest], last: int) -> None:
-        # `last`: behind it no level changed, so that only those up to it can have become empty.
+    def _gone(self, gone: Sequence[InferRequest]) -> None:
         self.size -= len(gone)
         self.epoch += 1
         if self._deadlines:
             for request in gone:
                 self._deadlines.pop(request, None)
+
+    def _forget(self, gone: Sequence[InferRequest], last: int) -> None:
+        # `last`: behind it no level changed, so that only those up to it can have become empty.
+        self._gone(gone)
         if len(self._order) > len(self._lasting):
             for level in self._order[: last + 1]:
                 if level.number not in self._lasting and not level.waiting and not level.delayed:

@@ -44,14 +44,16 @@ class Window:
     def _admit(self, fresh: list[InferRequest]) -> None:
         pending = self._pending
         sizes = [request.batch_size or 1 for request in fresh]
-        if self._key_of is not None or pending.rows + sum(sizes) > self._max_rows:
+        rows = sum(sizes)
+        if self._key_of is not None or pending.rows + rows > self._max_rows:
             count = self._fitting(fresh, sizes)
             pending.closed = count < len(fresh)
             fresh, sizes = fresh[:count], sizes[:count]
+            rows = sum(sizes)
         self._requests += fresh
         self._sizes += sizes
         pending.oldest_ns = self._requests[0].queued_ns
-        pending.rows += sum(sizes)
+        pending.rows += rows
         if pending.rows >= self._max_rows:
             pending.closed = True
 

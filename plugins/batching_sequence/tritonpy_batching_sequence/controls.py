@@ -60,30 +60,27 @@ def _maker(name: str, control: _Control, batched: bool) -> _Make:
         _Control.CONTROL_SEQUENCE_READY: _is_ready,
     }[control.kind]
     field, datatype, dtype = next(kind for kind in _KINDS if getattr(control, kind[0]))
-    rows = [np.array([value], dtype) for value in getattr(control, field)]
-    for row in rows:
-        row.flags.writeable = False
-    return partial(_flags, name, datatype, rows, batched, says)
+    values = list(getattr(control, field))
+    return partial(_flags, name, datatype, dtype, values, batched, says)
 
 
 def _flags(
     name: str,
     datatype: str,
-    rows: Sequence[npt.NDArray[Any]],
+    dtype: Any,
+    values: Sequence[Any],
     batched: bool,
     says: Callable[[InferRequest], bool],
     slots: Slots,
 ) -> Tensor:
-    if not batched:
-        return Tensor(name, datatype, (1,), rows[slots[0] is not None and says(slots[0])])
-    data = np.array([rows[slot is not None and says(slot)] for slot in slots])
-    return Tensor(name, datatype, data.shape, data)
+    data = np.array([values[slot is not None and says(slot)] for slot in slots], dtype)
+    return _shaped(name, datatype, data, batched)
 
 
 def _numbers(name: str, datatype: str, dtype: Any, batched: bool, slots: Slots) -> Tensor:
     ids = [_id(slot) for slot in slots]
     # What does not fit is cut to the low bits, as a copy of the bytes would be.
-    data = np.array([id if isinstance(id, int) else 0 for id in ids], np.uint64).astype(dtype)  # noqa: A001
+    data = np.array([id if isinstance(id, int) else 0 for id in ids], np.uint64).astype(dtype, copy=False)  # noqa: A001
     return _shaped(name, datatype, data, batched)
 
 

@@ -129,7 +129,8 @@ class Roster:
     def expire(self, now_ns: int) -> list[InferRequest]:
         """Take the seats of sequences that were idle for too long; remove and return what waited too long for a seat."""
         self.look(now_ns)
-        for sequence, since_ns in list(self._idle.items()):
+        while self._idle:
+            sequence, since_ns = next(iter(self._idle.items()))
             if since_ns + self._idle_ns > now_ns:
                 break
             self.end(sequence)

@@ -4,14 +4,14 @@ import pytest
 
 import tritonpy_frontend_envoy
 from tritonpy import StartupError, running_server
-from tritonpy.testing import TransportContract
+from tritonpy.testing import ProcessTransportContract
 from tritonpy_frontend_envoy.http.frontend import EnvoyHttpFrontend
 from tritonpy_frontend_envoy.transport import EnvoyTransport
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
 from tritonpy_frontend_http.frontend import HttpFrontend
 
 
-class TestEnvoy(TransportContract):
+class TestEnvoy(ProcessTransportContract):
     plugin_class = EnvoyTransport
     plugin = tritonpy_frontend_envoy
     name = "envoy"

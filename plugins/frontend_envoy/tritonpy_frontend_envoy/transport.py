@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
-from tritonpy import Launch, Options, StartupError, Transport
+from tritonpy import Launch, Options, ProcessTransport, StartupError
 from tritonpy_frontend_envoy.launching.bootstrap import bootstrap
 from tritonpy_frontend_envoy.launching.endpoint import endpoints_of
 from tritonpy_frontend_envoy.launching.places import claim, numbered
@@ -16,7 +16,7 @@ from tritonpy_frontend_envoy.launching.supervisor import Supervisor
 from tritonpy_frontend_envoy.options import EnvoyOptions
 
 
-class EnvoyTransport(Transport):
+class EnvoyTransport(ProcessTransport):
     """HTTP and gRPC on one Envoy process. Where both have one port, the content type says which protocol a request speaks."""
 
     Options: ClassVar[type[Options]] = EnvoyOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from tritonpy import (
     Duration,
     Engine,
     FamilySnapshot,
+    Frontend,
     FrontendContext,
     InferRequest,
     InferResponse,
@@ -45,7 +47,8 @@ from tritonpy import (
     Unavailable,
 )
 from tritonpy.testing import ToyEngine
-from tritonpy_frontend_grpc.frontend import GrpcFrontend, GrpcOptions
+from tritonpy_frontend_grpc.frontend import GrpcFrontend
+from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 PATIENCE_S = 20
@@ -179,13 +182,22 @@ def number(request: InferRequest, value: int, *, final: bool = False) -> InferRe
     return InferResponse([tensor], request.model_name, 1, request.id, final=final)
 
 
+def frontend_class() -> type[Frontend]:
+    """Return the class that is tested: the same tests may run on another transport of gRPC."""
+    if os.environ.get("TRITONPY_TEST_TRANSPORT") == "h2":
+        from tritonpy_frontend_h2.frontend import H2GrpcFrontend
+
+        return H2GrpcFrontend
+    return GrpcFrontend
+
+
 @asynccontextmanager
 async def serving(
     engine: Engine, gatekeeper: Any = None, tracer: Tracer | None = None, **options: Any
-) -> AsyncIterator[GrpcFrontend]:
+) -> AsyncIterator[Frontend]:
     """Run the frontend on the running event loop."""
     context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.grpc"), gatekeeper, tracer or Tracer())
-    frontend = GrpcFrontend(GrpcOptions(port=0, **options), context)
+    frontend = frontend_class()(GrpcOptions(port=0, **options), context)
     await frontend.start(engine)
     try:
         yield frontend

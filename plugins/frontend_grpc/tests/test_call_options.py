@@ -9,7 +9,7 @@ import pytest
 
 from tritonpy import FrontendContext
 from tritonpy_frontend_grpc.call_options import CallOptions, access_of, service_of
-from tritonpy_frontend_grpc.frontend import GrpcOptions
+from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_grpc.service import InferenceService
 
 from .doorkeeper import Doorkeeper

@@ -11,7 +11,7 @@ import tritonclient.grpc.aio as client
 
 from tritonpy_frontend_grpc.call_options import CallOptions
 from tritonpy_frontend_grpc.connections import ConnectionOptions, connection_arguments
-from tritonpy_frontend_grpc.frontend import GrpcOptions
+from tritonpy_frontend_grpc.options import GrpcOptions
 
 from .fake_engine import FakeEngine, run, serving
 from .frames import GOAWAY, HELLO, PING, PREFACE, SETTINGS, Connection, frame

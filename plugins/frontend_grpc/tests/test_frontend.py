@@ -11,9 +11,10 @@ import tritonclient.grpc as client
 import tritonpy_frontend_grpc
 from tritonpy import FrontendContext, StartupError
 from tritonpy.testing import FrontendContract
-from tritonpy_frontend_grpc.frontend import GrpcFrontend, GrpcOptions
+from tritonpy_frontend_grpc.frontend import GrpcFrontend
+from tritonpy_frontend_grpc.options import GrpcOptions
 
-from .fake_engine import FakeEngine, run, serving
+from .fake_engine import FakeEngine, frontend_class, run, serving
 
 
 def has_ipv6():
@@ -53,7 +54,7 @@ def test_a_wrong_option_is_refused():
 @pytest.mark.skipif(not has_ipv6(), reason="needs IPv6")
 def test_its_own_host_wins():
     async def scenario():
-        frontend = GrpcFrontend(GrpcOptions(port=0, host="::1"), FrontendContext("192.0.2.1", logging.getLogger()))
+        frontend = frontend_class()(GrpcOptions(port=0, host="::1"), FrontendContext("192.0.2.1", logging.getLogger()))
         await frontend.start(FakeEngine())
         assert frontend.address().startswith("[::1]:")
         await frontend.stop()
@@ -67,7 +68,7 @@ def test_a_port_is_shared_only_where_that_is_wanted():
             port = int(first.address().rpartition(":")[2])
             for reuse in (True, False):
                 options = GrpcOptions(port=port, reuse_port=reuse)
-                other = GrpcFrontend(options, FrontendContext("127.0.0.1", logging.getLogger()))
+                other = frontend_class()(options, FrontendContext("127.0.0.1", logging.getLogger()))
                 if reuse:
                     await other.start(FakeEngine())
                     assert other.address() == first.address()
@@ -82,7 +83,7 @@ def test_a_port_is_shared_only_where_that_is_wanted():
 @pytest.mark.parametrize("reuse", [False, True])
 def test_an_address_that_is_not_here_is_named_with_the_reason_and_nothing_else_is_printed(reuse, capfd):
     async def scenario():
-        frontend = GrpcFrontend(GrpcOptions(reuse_port=reuse), FrontendContext("192.0.2.1", logging.getLogger()))
+        frontend = frontend_class()(GrpcOptions(reuse_port=reuse), FrontendContext("192.0.2.1", logging.getLogger()))
         with pytest.raises(StartupError, match=r"cannot listen on 192.0.2.1:8001: Cannot assign requested address"):
             await frontend.start(FakeEngine())
         await frontend.stop()

@@ -17,9 +17,9 @@ import tritonclient.grpc.aio
 import trustme
 
 from tritonpy import FrontendContext, StartupError, TlsOptions
-from tritonpy_frontend_grpc.frontend import GrpcFrontend, GrpcOptions
+from tritonpy_frontend_grpc.options import GrpcOptions
 
-from .fake_engine import FakeEngine, run, serving
+from .fake_engine import FakeEngine, frontend_class, run, serving
 
 AUTHORITY = trustme.CA()
 
@@ -195,7 +195,7 @@ def test_tls_that_is_half_configured_is_no_plain_text():
 
 @contextlib.asynccontextmanager
 async def on_socket(path, **options):
-    frontend = GrpcFrontend(
+    frontend = frontend_class()(
         GrpcOptions(host=f"unix:{path}", **options), FrontendContext("127.0.0.1", logging.getLogger())
     )
     try:

@@ -7,14 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import Code
-from tritonpy_frontend_grpc.status import STATUS, status_text
+from tritonpy_frontend_grpc.status import NAMES, STATUS, status_text
 
-NAMES = {Code.INVALID_ARG: "INVALID_ARGUMENT", Code.UNSUPPORTED: "UNIMPLEMENTED", Code.CONFLICT: "ABORTED"}
+OTHER_NAMES = {Code.INVALID_ARG: "INVALID_ARGUMENT", Code.UNSUPPORTED: "UNIMPLEMENTED", Code.CONFLICT: "ABORTED"}
 
 
 def test_every_code_has_the_number_of_its_status():
     numbers = {status.name: status.value[0] for status in grpc.StatusCode}
-    assert {code: numbers[NAMES.get(code, code.name)] for code in Code} == STATUS
+    assert {code: numbers[OTHER_NAMES.get(code, code.name)] for code in Code} == STATUS
+
+
+def test_every_status_has_its_name():
+    assert {status.value[0]: status.name for status in grpc.StatusCode} == NAMES
 
 
 @given(st.text(max_size=300))

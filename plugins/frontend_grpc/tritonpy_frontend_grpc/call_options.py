@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta
 
 from tritonpy import ApiCategory, ByteSize, Engine, FrontendContext, Options, Restriction, check_restrictions
-from tritonpy_frontend_grpc.packing import UNASKED
 from tritonpy_frontend_grpc.service import InferenceService
 from tritonpy_frontend_grpc.stream import Window
+from tritonpy_frontend_grpc.unpacking import LIMIT
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
@@ -25,7 +25,7 @@ class CallOptions(Options, frozen=True):
     ] = "none"
     max_decompressed_size: Annotated[
         ByteSize, Meta(ge=1, description="largest message that a compressed one may become")
-    ] = UNASKED.limit
+    ] = LIMIT
     max_response_pool_size: Annotated[
         int, Meta(ge=1, description="answers of one decoupled request that may wait for a slow client")
     ] = 1024

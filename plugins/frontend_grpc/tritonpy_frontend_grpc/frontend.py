@@ -1,18 +1,19 @@
-"""The gRPC frontend: its options, its server, its life."""
+"""The gRPC frontend on grpcio: its server, its life."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
-from msgspec import Meta
 
-from tritonpy import Claim, Claimed, Engine, Frontend, FrontendContext, TlsOptions, unix_path
+from tritonpy import Claim, Claimed, Engine, Frontend, FrontendContext, unix_path
+from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.call_options import access_of, service_of
-from tritonpy_frontend_grpc.connections import ConnectionOptions, connection_arguments
-from tritonpy_frontend_grpc.health import Health
-from tritonpy_frontend_grpc.listening import claim_address, credentials_of, listen_on_port, listen_on_socket
+from tritonpy_frontend_grpc.connections import connection_arguments
+from tritonpy_frontend_grpc.health_servicer import AioHealth
+from tritonpy_frontend_grpc.listening import credentials_of, listen_on_port, listen_on_socket
+from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_grpc.packing import ALGORITHMS, SERVER_ARGUMENTS, Packing, UnpackingServer
 from tritonpy_frontend_grpc.reflection import add_reflection
 from tritonpy_frontend_grpc.servicer import abort, handler_of
@@ -25,20 +26,6 @@ if TYPE_CHECKING:
 
 # How long `stop` lets answers that are on their way reach their clients. Calls that clients hold open are ended before.
 _GRACE_S = 0.25
-
-
-class GrpcOptions(ConnectionOptions, frozen=True):
-    """The keys of `frontends: grpc:`."""
-
-    port: Annotated[int, Meta(ge=0, le=65535, description="port of the gRPC endpoint; 0 takes a free one")] = 8001
-    host: Annotated[str | None, Meta(description="address to listen on, where it is not the server's; unix:/path")] = (
-        None
-    )
-    reuse_port: Annotated[bool, Meta(description="share the port with other servers on this machine")] = False
-    socket_mode: Annotated[
-        str, Meta(pattern="^0?[0-7]{3}$", description="who may connect to unix:/path, as for chmod")
-    ] = "0660"
-    tls: Annotated[TlsOptions, Meta(description="certificate and key that encrypt the port")] = TlsOptions()
 
 
 class GrpcFrontend(Frontend):
@@ -57,7 +44,7 @@ class GrpcFrontend(Frontend):
         self._socket: UnixSocket | None = None
         self._server: grpc.aio.Server
         self._service: InferenceService
-        self._health: Health
+        self._health: AioHealth
 
     async def start(self, engine: Engine) -> None:
         """Listen. Raises StartupError where the address cannot be had or a TLS file is wrong."""
@@ -65,7 +52,7 @@ class GrpcFrontend(Frontend):
         access = access_of(options, self.context)
         packing = Packing(options.max_decompressed_size, ALGORITHMS[options.infer_response_compression_level])
         self._service = service_of(engine, options, self.context, access)
-        self._health = Health(engine)
+        self._health = AioHealth(engine)
         telling = Telling(self.context.log)
         self._server = grpc.aio.server(
             handlers=(TellingHandlers(handler_of(self._service, packing), telling),),

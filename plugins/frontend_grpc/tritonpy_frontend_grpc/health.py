@@ -1,4 +1,4 @@
-"""The standard health service, grpc.health.v1, from the engine's readiness."""
+"""The standard health service, grpc.health.v1, from the engine's readiness. Knows no transport: contexts are nobody's business here."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from grpc_health.v1.health_pb2_grpc import HealthServicer
 
 from tritonpy import Engine, TritonError
 from tritonpy_protos import SERVICE
 
-Context = grpc.aio.ServicerContext[Any, Any]
 
-
-class Health(HealthServicer):  # type: ignore[misc]  # the library has no types; its class refuses what a newer protocol adds
+class Health:
     """Check answers for the server as a whole, whatever service it is asked about; Watch knows its names.
 
     The engine tells nobody when its readiness changes, so a watcher looks every `period_s` seconds.
@@ -38,11 +34,11 @@ class Health(HealthServicer):  # type: ignore[misc]  # the library has no types;
         self._closed = True
         self._announce()
 
-    async def Check(self, request: HealthCheckRequest, context: Context) -> HealthCheckResponse:  # noqa: N802
+    async def Check(self, request: HealthCheckRequest, context: Any) -> HealthCheckResponse:  # noqa: N802
         """Answer once."""
         return HealthCheckResponse(status=self._status())
 
-    async def Watch(self, request: HealthCheckRequest, context: Context) -> AsyncIterator[HealthCheckResponse]:  # noqa: N802
+    async def Watch(self, request: HealthCheckRequest, context: Any) -> AsyncIterator[HealthCheckResponse]:  # noqa: N802
         """Answer now and at every change."""
         known, last = request.service in ("", SERVICE), None
         while not self._closed:

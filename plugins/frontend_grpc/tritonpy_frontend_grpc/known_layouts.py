@@ -7,11 +7,10 @@ views on the message, and nothing of it is parsed or copied. Pure; knows no tran
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from tritonpy import DTYPES, InferRequest, OutputSpec, Sink, Tensor, now_ns
+from tritonpy import DTYPES, InferRequest, OutputSpec, Sink, now_ns
+from tritonpy_frontend_grpc.forms import Form, KnownForms
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 if TYPE_CHECKING:
@@ -27,10 +26,10 @@ _RAW = ModelInferRequest.RAW_INPUT_CONTENTS_FIELD_NUMBER << 3 | _LENGTH_DELIMITE
 
 
 class Outline(NamedTuple):
-    """What a message looks like: all that precedes its data but its id, its id, and where each piece of data begins and ends."""
+    """What a message looks like: all that precedes its data but its id, where that begins and ends (0, 0: it has none), and each piece of data."""
 
     head: bytes
-    id: bytes
+    id_span: tuple[int, int]
     spans: Sequence[tuple[int, int]]
 
 
@@ -62,25 +61,23 @@ class KnownLayouts:
 
     def __init__(self) -> None:
         self._layouts: dict[bytes, Layout] = {}
+        self._forms = KnownForms()
         self._seen: set[int] = set()
 
     def read(self, raw: bytes, sink: Sink) -> InferRequest | None:
         """Return the request that `raw` is, None where its like was not met before."""
         received_ns = now_ns()
-        outline = outline_of(raw)
-        layout = None if outline is None else self._layouts.get(outline.head)
-        if outline is None or layout is None:
-            return None
-        inputs = _inputs(raw, layout.inputs, outline.spans)
-        if inputs is None:
+        form = self._forms.find(raw) or self._formed(raw)
+        if form is None:
             return None
         try:
-            request_id = outline.id.decode()
+            request_id = form.id(raw)
         except UnicodeDecodeError:  # it is refused where all of it is parsed
             return None
+        layout = form.layout
         return InferRequest(
             layout.model_name,
-            inputs,
+            form.inputs(raw),
             sink,
             layout.model_version,
             request_id,
@@ -90,6 +87,15 @@ class KnownLayouts:
             classifies=layout.classifies,
             received_ns=received_ns,
         )
+
+    def _formed(self, raw: bytes) -> Form | None:
+        outline = outline_of(raw)
+        layout = None if outline is None else self._layouts.get(outline.head)
+        if outline is None or layout is None or not _has_its_data(layout.inputs, outline.spans):
+            return None
+        form = Form(raw, layout, outline)
+        self._forms.remember(form, len(raw))
+        return form
 
     def learn(self, raw: bytes, request: InferRequest) -> None:
         """Remember what `raw` was decoded as, when its like comes for the second time and is plain: all of its data raw, no parameters of the model's own."""
@@ -132,7 +138,7 @@ def outline_of(raw: bytes) -> Outline | None:
             spans.append((start, at))
     except IndexError:
         return None
-    return Outline(head, raw[id_at:id_end], spans) if at == len(raw) else None
+    return Outline(head, (id_at, id_end), spans) if at == len(raw) else None
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
@@ -144,17 +150,10 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
     return value | part << shift, at + 1
 
 
-def _inputs(raw: bytes, layouts: Sequence[InputLayout], spans: Sequence[tuple[int, int]]) -> dict[str, Tensor] | None:
-    if len(layouts) != len(spans):
-        return None
-    inputs: dict[str, Tensor] = {}
-    for (name, datatype, shape, extent, dtype, nbytes), (start, end) in zip(layouts, spans, strict=True):
-        size = end - start
-        if size != nbytes and nbytes >= 0:
-            return None
-        array: np.ndarray[Any, Any] = np.ndarray(extent if nbytes >= 0 else size, dtype, raw, start)
-        inputs[name] = Tensor(name, datatype, shape, array)
-    return inputs
+def _has_its_data(layouts: Sequence[InputLayout], spans: Sequence[tuple[int, int]]) -> bool:
+    return len(layouts) == len(spans) and all(
+        [layout.nbytes in (-1, end - start) for layout, (start, end) in zip(layouts, spans, strict=True)]
+    )
 
 
 def _is_plain(request: InferRequest) -> bool:

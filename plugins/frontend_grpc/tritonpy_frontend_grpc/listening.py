@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from tritonpy import Claimed, StartupError, TlsOptions, claim_port
+from tritonpy import StartupError, TlsOptions
+from tritonpy_frontend_grpc.addresses import name_of, taken
 
 if TYPE_CHECKING:
     from tritonpy import TlsFiles, UnixSocket
@@ -18,32 +19,12 @@ def listen_on_port(
     server: grpc.aio.Server, host: str, port: int, credentials: grpc.ServerCredentials | None, *, reuse: bool
 ) -> str:
     """Return `host:port` as clients reach it; port 0 takes a free one. Raises StartupError."""
-    name = _name(host)
+    name = name_of(host)
     try:
         _try_out(host, port, reuse=reuse)
         return f"{name}:{_add(server, f'{name}:{port}', credentials)}"
     except (OSError, RuntimeError) as error:
-        raise _taken(name, port, error) from error
-
-
-def claim_address(host: str, port: int, *, reuse: bool) -> Claimed:
-    """Take a port, 0 for a free one, for several processes that will listen on it. Raises StartupError."""
-    try:
-        return claim_port(host, port, reuse=reuse)
-    except OSError as error:
-        raise _taken(_name(host), port, error) from error
-
-
-def _name(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _taken(name: str, port: int, error: Exception) -> StartupError:
-    reason = getattr(error, "strerror", None) or error
-    return StartupError(
-        f"the gRPC frontend cannot listen on {name}:{port}: {reason}. "
-        "Stop what listens there, or choose another `port` or `host` under `frontends: grpc:`"
-    )
+        raise taken(name, port, error) from error
 
 
 def listen_on_socket(server: grpc.aio.Server, file: UnixSocket, credentials: grpc.ServerCredentials | None) -> str:

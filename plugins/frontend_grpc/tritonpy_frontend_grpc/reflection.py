@@ -13,11 +13,15 @@ from tritonpy_protos import POOL, SERVICE
 
 
 def add_reflection(server: Any) -> None:
-    """Let `server`, or what stands for one, describe the inference service, health, and reflection itself."""
+    """Let a grpc.aio server describe the inference service, health, and reflection itself."""
+    add_ServerReflectionServicer_to_server(reflection_servicer(), server)
+
+
+def reflection_servicer() -> Any:
+    """Return what answers the calls of reflection."""
     health = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
     names = (SERVICE, health, reflection.SERVICE_NAME)
-    servicer = reflection.aio.ReflectionServicer(names, pool=_described())  # type: ignore[attr-defined]
-    add_ServerReflectionServicer_to_server(servicer, server)
+    return reflection.aio.ReflectionServicer(names, pool=_described())  # type: ignore[attr-defined]
 
 
 def _described() -> DescriptorPool:

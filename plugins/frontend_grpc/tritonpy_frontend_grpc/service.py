@@ -31,11 +31,11 @@ from tritonpy_frontend_grpc.gate import Gate
 from tritonpy_frontend_grpc.known_layouts import KnownLayouts
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT
 from tritonpy_frontend_grpc.message import parse_message
-from tritonpy_frontend_grpc.packing import PACKED, UNASKED, unpacked
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_frontend_grpc.stream_call import StreamCall
 from tritonpy_frontend_grpc.tracing import StreamTrace, end_with_call, sample
+from tritonpy_frontend_grpc.unpacking import LIMIT, PACKED, unpacked
 from tritonpy_protos import Method
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
@@ -59,7 +59,7 @@ class InferenceService:
         window: Window,
         log: logging.Logger,
         access: GrpcAccess | None = None,
-        limit: int = UNASKED.limit,
+        limit: int = LIMIT,
         tracer: Tracer | None = None,
     ) -> None:
         self._engine = engine

@@ -25,6 +25,12 @@ STATUS: Mapping[Code, int] = {
     Code.CONFLICT: 10,  # ABORTED
 }
 DEADLINE_EXCEEDED = 4
+_ALL = (
+    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED "
+    "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
+)
+NAMES = dict(enumerate(_ALL.split()))
+"""What the specification calls each number."""
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 
 # Clients refuse trailers beyond 8 KiB, and the text travels percent-encoded among others.

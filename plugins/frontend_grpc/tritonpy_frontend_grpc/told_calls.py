@@ -1,4 +1,4 @@
-"""One verbose line for a call that is over. Metadata and messages are in none: they may hold secrets."""
+"""Handlers of grpc.aio whose calls are told of in the log when they are over."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ from contextlib import aclosing, contextmanager
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
 
-from tritonpy import TritonError
-from tritonpy_frontend_grpc.access import RPCS
-from tritonpy_frontend_grpc.packing import PACKED, UNASKED, unpacked
-from tritonpy_protos import METHODS
+from tritonpy_frontend_grpc.told import model_of, tell
 
-_LONGEST = 500  # characters of a model's name
 _KINDS = {
     (False, False): "unary_unary",
     (False, True): "unary_stream",
     (True, False): "stream_unary",
     (True, True): "stream_stream",
 }
-_MESSAGES: dict[str, Any] = {method.path: method.request for method in METHODS}
 
 
 def telling(handler: Any, method: str, log: logging.Logger) -> Any:
@@ -64,21 +58,3 @@ def _told(log: logging.Logger, method: str, model: str, context: Any) -> Iterato
         raise
     finally:
         tell(log, method, status.name, model)
-
-
-def tell(log: logging.Logger, method: str, status: str, model: str) -> None:
-    """Write the line of a call; `method` is its path, `model` may be empty."""
-    log.debug("%s: %s", method, status, extra={"model": model[:_LONGEST]} if model else {})
-
-
-async def model_of(method: str, request: Any) -> str:
-    """Return the model that the message of a call names, empty where it names none."""
-    rpc = RPCS.get(method)
-    if rpc is None or not rpc.model_field:
-        return ""
-    try:
-        raw = await unpacked(request, UNASKED.limit) if request[:1] in PACKED else request
-        name: str = getattr(_MESSAGES[method].FromString(raw), rpc.model_field)
-    except (DecodeError, TritonError):  # the call itself will say so
-        return ""
-    return name

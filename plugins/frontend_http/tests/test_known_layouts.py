@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, InferRequest, Internal, InvalidArgument
+from tritonpy import CallbackSink, InferRequest, Internal, InvalidArgument, SequenceInfo
 from tritonpy_frontend_http import decode, known_layouts
 from tritonpy_frontend_http.known_layouts import KnownLayouts
 
@@ -28,6 +28,10 @@ def known(monkeypatch: pytest.MonkeyPatch) -> KnownLayouts:
 
 def raw_of(**members: Any) -> bytes:
     return json.dumps({**members, "inputs": [INPUT]}, separators=(",", ":")).encode()
+
+
+def sequence_of(number: int | str, start: bool = False, end: bool = False) -> dict[str, Any]:
+    return {"sequence_id": number, "sequence_start": start, "sequence_end": end}
 
 
 def read(raw: bytes, tail: bytes = TAIL) -> tuple[InferRequest, bool]:
@@ -54,9 +58,14 @@ def test_a_layout_is_known_when_it_came_twice(known: KnownLayouts) -> None:
     st.text(max_size=5),
     st.sampled_from([None, True, False]),
     st.lists(st.tuples(st.booleans(), st.sampled_from([0, 2])), max_size=2),
+    st.none() | st.tuples(st.integers(0, (1 << 64) - 1) | st.text(max_size=5), st.booleans(), st.booleans()),
 )
 def test_a_known_layout_reads_like_an_unknown_one(
-    names: list[tuple[str, str]], identity: str, binary: bool | None, outputs: list[tuple[bool, int]]
+    names: list[tuple[str, str]],
+    identity: str,
+    binary: bool | None,
+    outputs: list[tuple[bool, int]],
+    sequence: tuple[int | str, bool, bool] | None,
 ) -> None:
     header: dict[str, Any] = {"id": identity} if identity else {}
     size = {"INT32": 12, "FP16": 6, "BOOL": 3, "BYTES": 12}
@@ -64,8 +73,11 @@ def test_a_known_layout_reads_like_an_unknown_one(
         {"name": name, "datatype": kind, "shape": [3], "parameters": {"binary_data_size": size[kind]}}
         for name, kind in dict(names).items()
     ]
+    parameters: dict[str, Any] = sequence_of(*sequence) if sequence else {}
     if binary is not None:
-        header["parameters"] = {"binary_data_output": binary}
+        parameters["binary_data_output"] = binary
+    if parameters:
+        header["parameters"] = parameters
     if outputs:
         header["outputs"] = [
             {"name": str(number), "parameters": {"binary_data": each, "classification": classes}}
@@ -77,6 +89,7 @@ def test_a_known_layout_reads_like_an_unknown_one(
     for request, as_binary in again:
         assert as_binary == first[1]
         assert (request.id, request.outputs, request.classifies) == (first[0].id, first[0].outputs, first[0].classifies)
+        assert request.sequence == first[0].sequence
         for tensor, expected in zip(request.inputs.values(), first[0].inputs.values(), strict=True):
             assert (tensor.name, tensor.datatype, tensor.shape) == (expected.name, expected.datatype, expected.shape)
             assert tensor.data.dtype == expected.data.dtype
@@ -86,9 +99,72 @@ def test_a_known_layout_reads_like_an_unknown_one(
 def test_requests_that_differ_in_their_id_alone_have_one_layout(known: KnownLayouts) -> None:
     learn(raw_of(id="first"))
     raw = raw_of(id="another")
-    layout, identity = known.find(raw)
-    assert (layout is not None, identity) == (True, "another")
+    layout, identity, sequence = known.find(raw)
+    assert (layout is not None, identity, sequence) == (True, "another", None)
     assert read(raw)[0].id == "another"
+
+
+@pytest.mark.parametrize("number", [7, 9_999_999_999_999_999_999, "seven"])
+@pytest.mark.parametrize("more", [{}, {"binary_data_output": True}])
+def test_requests_that_differ_in_their_sequence_alone_have_one_layout(
+    known: KnownLayouts, number: int | str, more: dict[str, Any]
+) -> None:
+    learn(raw_of(id="first", parameters={**sequence_of(3, start=True), **more}))
+    raw = raw_of(id="another", parameters={**sequence_of(number, end=True), **more})
+    layout, identity, sequence = known.find(raw)
+    assert (layout is not None, identity, sequence) == (True, "another", SequenceInfo(number, start=False, end=True))
+    assert read(raw)[0].sequence == sequence
+
+
+@pytest.mark.parametrize("number", [0, 10_000_000_000_000_000_000, (1 << 64) - 1, "", "sie\u00dfen", 'a"b', "a\\b"])
+def test_a_sequence_that_must_be_decoded_is_read_as_ever(number: int | str) -> None:
+    learn(raw_of(parameters=sequence_of(3)))
+    for _ in range(3):
+        sequence = read(raw_of(parameters=sequence_of(number, start=True)))[0].sequence
+        assert sequence == (SequenceInfo(number, start=True) if number else None)
+
+
+@pytest.mark.parametrize("number", ["-1", "07", "1.0", "18446744073709551616"])
+def test_a_sequence_that_is_none_is_refused_whatever_is_known(number: str) -> None:
+    learn(raw_of(parameters=sequence_of(3)))
+    with pytest.raises(Internal):
+        read(raw_of(parameters=sequence_of(3)).replace(b":3,", f":{number},".encode()))
+
+
+def test_a_sequence_counts_only_among_the_parameters_of_the_request() -> None:
+    raw = raw_of(parameters={**sequence_of(3), "binary_data_output": True})
+    learn(raw)
+    inside = raw.replace(
+        b'"parameters":{"binary_data_size":8}',
+        b'"parameters":{"binary_data_size":8,%b}' % json.dumps(sequence_of(5), separators=(",", ":"))[1:-1].encode(),
+    )
+    outside = inside.replace(json.dumps(sequence_of(3), separators=(",", ":"))[1:-1].encode() + b",", b"")
+    for _ in range(3):
+        assert read(outside)[0].sequence is None
+        assert read(inside)[0].sequence == SequenceInfo(3)
+
+
+@pytest.mark.parametrize("key", ["sequence_start", "sequence_\\u0073tart"])
+def test_the_last_word_on_a_sequence_counts_whatever_is_known(key: str) -> None:
+    said = json.dumps(sequence_of(3, start=True), separators=(",", ":")).encode()
+    raw = raw_of(parameters=sequence_of(3, start=True)).replace(said, said[:-1] + b',"%b":true}' % key.encode())
+    learn(raw)
+    other = raw.replace(b'"sequence_start":true,', b'"sequence_start":false,', 1)
+    assert read(other)[0].sequence == SequenceInfo(3, start=True)
+
+
+def test_what_is_left_of_a_request_without_its_sequence_is_none_by_itself() -> None:
+    said = json.dumps(sequence_of(3), separators=(",", ":"))[1:-1].encode()
+    raw = raw_of(parameters={**sequence_of(3), "binary_data_output": True})
+    learn(raw)
+    with pytest.raises(Internal):
+        read(raw.replace(said, b""))
+
+
+def test_a_tensor_may_be_called_id(known: KnownLayouts) -> None:
+    raw = raw_of(id="first").replace(b'"X"', b'"id"')
+    learn(raw)
+    assert known.find(raw.replace(b"first", b"other"))[0] is not None
 
 
 @pytest.mark.parametrize("identity", ['a"b', "a\\b", "ä", "tab\t", "\u2028"])

@@ -101,11 +101,10 @@ def decode_infer(
         request, _, binary = _read(body, json_size, model, version, sink, limit)
         return request, binary
     raw = body[:json_size]
-    layout, identity = _KNOWN.find(raw)
+    layout, identity, sequence = _KNOWN.find(raw)
     if layout is not None and layout.size == len(body) - json_size:
-        return _laid_out(
-            layout, InferRequest(model, {}, sink, version, identity, layout.outputs), body, json_size
-        ), layout.binary
+        request = InferRequest(model, {}, sink, version, identity, layout.outputs, sequence=sequence)
+        return _laid_out(layout, request, body, json_size), layout.binary
     request, header, binary = _read(body, json_size, model, version, sink, limit)
     _KNOWN.learn(raw, header, request, binary)
     return request, binary

@@ -92,6 +92,7 @@ def _all_binary(
     return _headers(len(head), size), head, size
 
 
+@lru_cache(maxsize=4096)
 def _headers(head: int, size: int) -> Headers:
     """Return the headers of an answer with `head` bytes of JSON and `size` of data behind it."""
     length = (b"content-length", b"%d" % (head + size))

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tritonpy import (
     DecoupledRefused,
     Engine,
@@ -50,21 +52,18 @@ def model_version(text: str) -> int:
     return version
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """One inference call on its way: where its reply goes, and what that must know of the request."""
 
-    __slots__ = ("accept_encoding", "answers", "binary", "finish", "first", "opened", "received", "request", "visit")
-
-    def __init__(self, finish: Callable[[Reply], None], visit: Visit | None = None) -> None:
-        self.finish = finish
-        self.visit = visit  # set where calls must be admitted
-        self.received: Received | None = None  # set where requests may be traced
-        self.request: InferRequest | None = None
-        self.first: InferResponse | None = None
-        self.answers = 0
-        self.opened = False  # its body is unpacked: from here on the request itself is read
-        self.binary = False
-        self.accept_encoding: bytes | None = None
+    finish: Callable[[Reply], None]
+    visit: Visit | None = None  # set where calls must be admitted
+    received: Received | None = None  # set where requests may be traced
+    request: InferRequest | None = None
+    first: InferResponse | None = None
+    answers: int = 0
+    opened: bool = False  # its body is unpacked: from here on the request itself is read
+    binary: bool = False
+    accept_encoding: bytes | None = None
 
     def cancel(self) -> None:
         """Take note that nobody waits for the reply any more."""

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from tritonpy import InferRequest, OutputSpec
+from tritonpy import InferRequest, OutputSpec, SequenceInfo
 from tritonpy_frontend_http.header import InferHeader
 
 LONGEST = 2048  # bytes of JSON that are remembered
 MOST = 512  # layouts; clients that say something else each time must not fill the memory
 MOST_SEEN = 4096
-_ID = b'{"id":"'
-_ONLY_BINARY = {"binary_data_output"}
+_PLAIN_TEXT = rb"[ !#-\[\]-~]"  # what stands in JSON for itself
+_ID = re.compile(rb'\{"id":"(%b*)",' % _PLAIN_TEXT).match
+_SEQUENCE_ID = b'"sequence_id":'
+# 19 digits are less than 64 bits hold; 0 is no sequence.
+_SEQUENCE = re.compile(
+    rb'%b(?:([1-9][0-9]{0,18})|"(%b+)"),"sequence_start":(true|false),"sequence_end":(true|false)'
+    % (_SEQUENCE_ID, _PLAIN_TEXT)
+).match
+_LEFT_OUT = re.compile(rb'"(?:id|sequence_id|sequence_start|sequence_end)"\s*:').search
+_UNDERSTOOD = {
+    "binary_data_output",
+    "sequence_id",
+    "sequence_start",
+    "sequence_end",
+}  # parameters that a layout stands for
 
 
 class InputLayout(NamedTuple):
@@ -40,53 +54,73 @@ class Layout(NamedTuple):
 class KnownLayouts:
     """Finds the layout of a request by the bytes of its JSON, from any thread.
 
-    A request's own id, the one thing that changes from request to request, may come first: what is remembered is the rest.
+    What changes from request to request is left out of what is remembered: the request's own id where that comes first, and
+    what it says of its sequence where that is said in one piece.
     """
 
     def __init__(self) -> None:
+        # Apart: what is left of a request without its sequence is no JSON, and must not be known as a request without one.
         self._layouts: dict[bytes, Layout] = {}
+        self._of_sequences: dict[bytes, Layout] = {}
         self._seen: set[int] = set()
 
-    def find(self, raw: bytes) -> tuple[Layout | None, str]:
-        """Return the layout that the JSON `raw` stands for, None where it is unknown, and the id of the request."""
+    def find(self, raw: bytes) -> tuple[Layout | None, str, SequenceInfo | None]:
+        """Return the layout that the JSON `raw` stands for, None where it is unknown, and id and sequence of the request."""
         layout = self._layouts.get(raw)
-        if layout is not None or not raw.startswith(_ID):
-            return layout, ""
-        identity, key = _split(raw)
-        return self._layouts.get(key), identity
+        if layout is not None:
+            return layout, "", None
+        identity, sequence, rest = _split(raw)
+        return self._table(sequence).get(rest), identity, sequence
 
     def learn(self, raw: bytes, header: InferHeader, request: InferRequest, binary: bool) -> None:
         """Remember what `raw` was read as, when it comes for the second time and is plain: `request`, its outputs `binary` or not."""
-        identity, key = _split(raw)
-        # Where there are escapes, one may spell "id" a second time.
-        if header.id != identity or b"\\" in key or not _is_plain(header, request):
+        identity, sequence, rest = _split(raw)
+        if (
+            header.id != identity
+            or request.sequence != sequence
+            or not (_says_once(rest) and _is_plain(header, request))
+        ):
             return
-        sight = hash(key)
+        sight = hash((rest, sequence is None))
         if sight not in self._seen:
             if len(self._seen) >= MOST_SEEN:
                 self._seen.clear()
             self._seen.add(sight)
             return
-        if len(self._layouts) >= MOST:
-            self._layouts.clear()
-        self._layouts[key] = _layout(request, binary)
+        table = self._table(sequence)
+        if len(table) >= MOST:
+            table.clear()
+        table[rest] = _layout(request, binary)
+
+    def _table(self, sequence: SequenceInfo | None) -> dict[bytes, Layout]:
+        return self._layouts if sequence is None else self._of_sequences
 
 
-def _split(raw: bytes) -> tuple[str, bytes]:
-    """Return the id that `raw` begins with and the JSON without it; "" and all of it where there is none that needs no decoding."""
-    if raw.startswith(_ID):
-        end = raw.find(b'"', len(_ID))
-        identity = raw[len(_ID) : end]
-        if raw[end : end + 2] == b'",' and b"\\" not in identity and identity.isascii() and raw.count(b'"id"') == 1:
-            text = identity.decode()
-            if text.isprintable():
-                # With its brace: what follows the id is no JSON by itself, and must not be known as such.
-                return text, b"{" + raw[end + 2 :]
-    return "", raw
+def _split(raw: bytes) -> tuple[str, SequenceInfo | None, bytes]:
+    """Return id and sequence of `raw`, "" and None where they are not told apart from the rest, and that rest."""
+    head = _ID(raw)
+    if head is None:
+        identity = ""
+    else:
+        identity = head[1].decode()
+        # With its brace: what follows the id is no JSON by itself, and must not be known as such.
+        raw = b"{" + raw[head.end() :]
+    at = raw.find(_SEQUENCE_ID)
+    said = _SEQUENCE(raw, at) if at >= 0 else None
+    if said is None:
+        return identity, None, raw
+    number, text, start, end = said.groups()
+    sequence = SequenceInfo(int(number) if number else text.decode(), start == b"true", end == b"true")
+    return identity, sequence, raw[:at] + raw[said.end() :]
+
+
+def _says_once(rest: bytes) -> bool:
+    """Say whether what may be left out is said nowhere in the rest: there it would count instead. Escapes may spell anything."""
+    return b"\\" not in rest and _LEFT_OUT(rest) is None
 
 
 def _is_plain(header: InferHeader, request: InferRequest) -> bool:
-    if request.uses_regions or (header.parameters and header.parameters.keys() != _ONLY_BINARY):
+    if request.uses_regions or (header.parameters and not header.parameters.keys() <= _UNDERSTOOD):
         return False
     return all([each.data is UNSET for each in header.inputs])
 

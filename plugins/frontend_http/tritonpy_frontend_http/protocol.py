@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from tritonpy import now_ns
@@ -43,43 +44,29 @@ def _head(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     return b"".join([STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers]])
 
 
-class _Answered:
-    """What the protocol tells when the connection of an answered call is lost: nobody listens."""
-
-    def set(self) -> None:
-        """Take no note."""
-
-
-_ANSWERED = _Answered()
-
-
-class InferCycle:
+class InferCycle(msgspec.Struct, eq=False):
     """One inference call on a connection; what the protocol asks of a cycle of its own, it finds here too."""
 
-    __slots__ = (
-        "active", "began_ns", "call", "complete", "disconnected", "ending", "headers", "keep_alive",
-        "message_event", "oversize", "parts", "protocol", "response_complete", "size", "target", "visit",
-    )  # fmt: skip
+    protocol: InferProtocol
+    target: Target
+    headers: Mapping[bytes, bytes]
+    keep_alive: bool
+    began_ns: int  # 0 where nothing is traced
+    ending: bytes = _GOES_ON
+    parts: list[bytes] = []  # each has its own
+    size: int = 0  # of a body that comes in parts
+    oversize: bool = False
+    call: Call | None = None
+    visit: Visit | None = None  # set where calls must be admitted
+    active: bool = False  # its turn on the connection has come
+    complete: bool = False  # its body is here
+    response_complete: bool = False
+    disconnected: bool = False
 
-    def __init__(
-        self, protocol: InferProtocol, target: Target, headers: Mapping[bytes, bytes], keep_alive: bool
-    ) -> None:
-        self.protocol = protocol
-        self.target = target
-        self.headers = headers
-        self.keep_alive = keep_alive
-        self.ending = _GOES_ON
-        self.parts: list[bytes] = []
-        self.size = 0  # of a body that comes in parts
-        self.oversize = False
-        self.call: Call | None = None
-        self.visit: Visit | None = None  # set where calls must be admitted
-        self.began_ns = now_ns() if protocol.calls.tracer.active else 0
-        self.active = False  # its turn on the connection has come
-        self.complete = False  # its body is here
-        self.response_complete = False
-        self.disconnected = False
-        self.message_event: InferCycle | _Answered = self
+    @property
+    def message_event(self) -> InferCycle:
+        """Whom the protocol tells that the connection is gone."""
+        return self
 
     def set(self) -> None:
         """Take note that the connection is gone, if nothing was answered yet: the protocol's word for it."""
@@ -111,8 +98,7 @@ class InferCycle:
 
     def finish(self, reply: Reply) -> None:
         """Write the reply, unless the client is gone."""
-        # Both name this cycle: undone here, its buffers go with it and not whenever the collector runs.
-        self.call, self.message_event = None, _ANSWERED
+        self.call = None  # it names this cycle: undone here, its buffers go with it and not whenever the collector runs
         if tells(self.protocol.calls.log):
             self._tell(reply.status)
         transport, keep_alive = self.protocol.transport, self.keep_alive and not self.protocol.calls.draining
@@ -160,7 +146,7 @@ class InferProtocol(Line):
             self.heads.learn(data, cycle.target, self.headers)
 
     def _start_known(self, head: Head, start: int, data: bytes) -> None:
-        cycle: Any = InferCycle(self, head.target, head.headers, keep_alive=True)
+        cycle: Any = InferCycle(self, head.target, head.headers, True, self._now())
         self.cycle = cycle
         cycle.active = cycle.complete = True
         cycle.parts.append(data[start:])
@@ -190,7 +176,7 @@ class InferProtocol(Line):
             return
         before: Any = self.cycle
         keep_alive = self.parser.should_keep_alive()
-        cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive)
+        cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive, self._now())
         self.cycle = cycle
         if keep_alive and self.parser.get_http_version() == "1.0":
             cycle.ending = _GOES_ON_OLD
@@ -198,6 +184,9 @@ class InferProtocol(Line):
             self._activate(cycle)
         else:
             self.stand_in_line(before, cycle)
+
+    def _now(self) -> int:
+        return now_ns() if self.calls.tracer.active else 0
 
     def _begin_asgi(self) -> None:
         url, headers, expects = self.url, self.headers, self.expect_100_continue

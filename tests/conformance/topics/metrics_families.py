@@ -33,7 +33,8 @@ COUNTED = [
     Exchange("one request", (SUM.grpc(), PENDING), {"add_sub": 1}),
     Exchange("requests of every protocol", (SUM.grpc(), SUM.json(), SUM.binary(), streamed(SUM)), {"add_sub": 4}),
     Exchange("refused before they are queued", (SUM.named(inputs={"INPUT0": FOUR}).grpc(), SUM.named(version="9").grpc()), {"add_sub": 0}),
-    asked("three one after the other", "positions", rows("positions"), rows("positions", 2), rows("positions", 3)),
+    # no two of them fit into a batch, whether they come together or not
+    asked("three one after the other", "positions", rows("positions", 3), rows("positions", 2), rows("positions", 4)),
     asked("a batch of two requests", "queue_preferred", rows("queue_preferred"), rows("queue_preferred", 3)),
     asked("waits too long", "queue_reject", rows("queue_reject")),
     Exchange("a full queue", (streamed(*[rows("queue_small").named(id=str(number)) for number in range(4)]), PENDING), {"queue_small": 2}),

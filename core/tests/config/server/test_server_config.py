@@ -97,8 +97,6 @@ def test_the_file_itself_must_be_a_mapping():
     assert refusal(["a"])[0].startswith("expected a mapping with the keys repositories, control, host")
 
 
-def test_frontends_have_processes_of_their_own_or_a_transport():
+def test_frontends_may_have_processes_of_their_own():
     assert decode_server_config({"frontend_processes": 2}).frontend_processes == 2
     assert refusal({"frontend_processes": -1})
-    [problem] = refusal({"frontend_processes": 2, "transport": "envoy"})
-    assert problem == "frontend_processes: the transport 'envoy' carries the frontends in one process"

@@ -11,6 +11,7 @@ from core.tests.runners.workers.test_connection import Ends
 from core.tests.runners.workers.worker_model import nothing_left
 from tritonpy.errors import Cancelled, Code, FailureReason, InvalidArgument
 from tritonpy.ipc import Kind, ProtocolError
+from tritonpy.ipc.blocks import PlacedRow
 from tritonpy.ipc.laden import read_laden
 from tritonpy.runners.workers.executions import Executions
 from tritonpy.testing.toy_engine import ToyEngine
@@ -344,3 +345,24 @@ def test_answers_that_make_no_sense_are_refused_and_answer_nobody(kind):
             assert it.executions.give_up() == batch.requests
 
     test()
+
+
+@on_loop
+async def test_outputs_stay_in_their_block_where_the_sink_passes_them_on():
+    async with desk() as it:
+        batch = it.batch(1, 2)
+        it.witness.sink.passes_on = True
+        it.executions.send([batch])
+        it.take([1, 1, 10, 20, 1, 0, 2, FINAL], [out(11), out(12)])
+        answers = [response for (response,) in it.answers(batch)]
+        assert all(isinstance(response.outputs, PlacedRow) for response in answers)
+        assert [response.outputs[0].data.tolist() for response in answers] == [[11], [12]]
+
+
+@on_loop
+async def test_outputs_for_who_looks_at_them_are_tensors_at_once():
+    async with desk() as it:
+        batch = it.batch(1, 2)
+        it.executions.send([batch])
+        it.take([1, 1, 10, 20, 1, 0, 2, FINAL], [out(11), out(12)])
+        assert not any(isinstance(response.outputs, PlacedRow) for (response,) in it.answers(batch))

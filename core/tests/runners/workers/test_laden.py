@@ -21,12 +21,12 @@ def request(**said):
     "more", [{"slots": [None]}, {"controls": [START]}, {"states": [STATE]}, {"state_outputs": ["S"]}]
 )
 def test_whatever_a_scheduler_adds_makes_a_batch_laden(more) -> None:
-    assert not is_laden(Batch([request()]), plain=False)
-    assert is_laden(Batch([request()], **more), plain=True)
+    assert not is_laden(Batch([request()]))
+    assert is_laden(Batch([request()], **more))
 
 
 def test_a_sequence_makes_a_batch_laden() -> None:
-    assert is_laden(Batch([request(), request(sequence=SequenceInfo(1))]), plain=False)
+    assert is_laden(Batch([request(), request(sequence=SequenceInfo(1))]))
 
 
 def test_each_batch_says_its_slots_its_sequences_and_its_tensors() -> None:

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritonpy.runners.workers.on_host import on_host
-from tritonpy.types import Tensor
+from tritonpy.ipc.blocks import Block, PlacedInputs
+from tritonpy.ipc.signatures import Column, Signature
+from tritonpy.runners.workers.on_host import input_rows, on_host
+from tritonpy.testing.witness import Witness
+from tritonpy.types import InferRequest, Tensor
 
 CUDA = (2, 0)
 
@@ -28,3 +31,17 @@ def test_what_lies_on_a_device_is_copied_and_the_rest_is_passed_on() -> None:
     one, two, three = on_host(iter([here, text, away]))
     assert (one, two) == (here, text)
     assert (three.name, three.device, three.data.tolist()) == ("C", (1, 0), [1.0, 2.0])
+
+
+def test_inputs_that_are_placed_in_a_block_stay_there_beside_others() -> None:
+    signature = Signature([Column("A", "FP32", (2,), np.dtype(np.float32))], None)
+    block = Block(signature, 2, np.arange(4, dtype=np.float32).view(np.uint8), 0, Tensor)
+    placed = [PlacedInputs(block, place) for place in range(2)]
+    away = {"A": Tensor("A", "FP32", (2,), _OnDevice(np.array([1, 2], np.float32)), CUDA)}
+    inputs = [placed[0], away, placed[1]]
+    requests = [InferRequest("m", each, Witness().sink) for each in inputs]
+    one, two, three = input_rows(requests)
+    assert (one is placed[0], three is placed[1]) == (True, True)
+    assert [tensor.data.tolist() for tensor in two] == [[1.0, 2.0]]
+    assert [row[0].data.tolist() for row in input_rows(requests[1:2])] == [[1.0, 2.0]]
+    assert input_rows([]) == []

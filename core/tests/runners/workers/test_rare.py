@@ -33,13 +33,13 @@ def test_whatever_else_it_has_is_told_under_its_index(said, told) -> None:
     assert request_extras([request(), request(**said)]) == {"requests": {"1": told}}
 
 
-def test_ids_and_unchecked_strings_are_lists_of_the_frame() -> None:
-    requests = [request(id="a"), request(unchecked_strings=True)]
-    assert not any(is_plain(each) for each in requests)
-    assert request_extras(requests) == {"ids": ["a", ""], "unchecked": [1]}
+def test_unchecked_strings_are_a_list_of_the_frame() -> None:
+    requests = [request(), request(unchecked_strings=True)]
+    assert not is_plain(requests[1])
+    assert request_extras(requests) == {"unchecked": [1]}
 
 
-def test_a_sequence_is_nothing_plain_and_said_elsewhere() -> None:
-    within = request(sequence=SequenceInfo(7, start=True))
-    assert not is_plain(within)
-    assert request_extras([within]) == {}
+@pytest.mark.parametrize("said", [{"id": "a"}, {"sequence": SequenceInfo(7, start=True)}])
+def test_an_id_and_a_sequence_are_said_elsewhere(said) -> None:
+    assert is_plain(request(**said))
+    assert request_extras([request(**said)]) == {}

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from tritonpy import Embedded, Frontend, Options, StartupError, Transport, hookimpl
+from tritonpy import Embedded, Frontend, Options, ProcessTransport, StartupError, Transport, hookimpl
 from tritonpy.cli import embedded
 from tritonpy.plugins import make_plugin_manager
-from tritonpy.testing import TransportContract
+from tritonpy.testing import ProcessTransportContract, TransportContract
 
 
 class LineOptions(Options, frozen=True):
@@ -42,7 +42,7 @@ class HereOptions(Options, frozen=True):
     pass
 
 
-class Here(Transport):
+class Here(ProcessTransport):
     """Is no other process at all: the server runs here, on a loop that takes the signals."""
 
     Options = HereOptions
@@ -87,7 +87,7 @@ def installed(monkeypatch):
     monkeypatch.setattr(embedded, "make_plugin_manager", find)
 
 
-class HereContract(TransportContract):
+class HereContract(ProcessTransportContract):
     plugin_class = Here
     name = "here"
     frontend = "line"
@@ -95,6 +95,17 @@ class HereContract(TransportContract):
 
 class TestHere(HereContract):
     plugin = Plugin
+
+
+class Wire(Transport):
+    """Carries in the server's own process."""
+
+    carries = {"line": f"{__name__}:Line"}  # noqa: RUF012
+
+
+class TestWire(TransportContract):
+    plugin_class = Wire
+    frontend = "line"
 
 
 class Empty(Here):

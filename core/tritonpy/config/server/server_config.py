@@ -197,9 +197,6 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         problems.append(ConfigProblem("cache", text))
     if len(config.transport) > 1:
         problems.append(ConfigProblem("transport", "there can be one transport"))
-    if config.frontend_processes and config.transport:
-        text = f"the transport '{next(iter(config.transport))}' carries the frontends in one process"
-        problems.append(ConfigProblem("frontend_processes", text))
     if len(config.sharing) > 1:
         problems.append(ConfigProblem("sharing", "there can be one way of sharing the server"))
     if control.load not in ([], ["*"]) and control.mode != "explicit":

@@ -27,6 +27,7 @@ from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.ipc.lifeline import Lifeline, end
 from tritonpy.logs import LOGGER, LogSettings
 from tritonpy.plugins import make_plugin_manager
+from tritonpy.plugins.carrying import frontend_classes
 from tritonpy.runners.workers.backend_process.logs import send_log_to
 from tritonpy.runners.workers.backend_process.metrics import Link, RemoteMetrics
 from tritonpy.runners.workers.connection import Connection
@@ -61,6 +62,7 @@ class Service:
         verbs: Verbs = {
             "serving": (_FrontendSaid, self._serving),
             "drain": (_FrontendSaid, self._drain),
+            "pulse": (_Nothing, lambda _: None),
             "models_changed": (_Nothing, lambda _: self._engine.forget()),
             "log_settings": (LogSettings, _follow_log_settings),
             "tracer": (TracerState, self._tracer.follow),
@@ -124,8 +126,9 @@ class Service:
             self._gatekeeper = make_gatekeeper(config, plugins, RemoteMetrics(link))
             await asyncio.to_thread(self._gatekeeper.start)
         raw = config.enabled_frontends(plugins.table("tritonpy_frontends"))
+        class_of = frontend_classes(plugins, config.transport)
         for name, claim in _claims(start, sockets).items():
-            kind = plugins.get("tritonpy_frontends", name, "frontend").load()
+            kind = class_of(name)
             options = decode_options(kind.Options, raw[name], f"frontends.{name}")
             frontend = kind(options, self._context(config, start, name, claim, link))
             await frontend.start(self._engine)

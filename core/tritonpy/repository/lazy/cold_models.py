@@ -13,7 +13,8 @@ from tritonpy.clock import now_ns
 from tritonpy.config.server.memory_settings import MemorySettings
 from tritonpy.errors import DecoupledRefused, NotFound, TritonError, Unavailable
 from tritonpy.incidents import incident
-from tritonpy.model.loaded import LoadedModel, ModelClosed
+from tritonpy.model.closed import ModelClosed
+from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.budget.no_room import NoRoom
 from tritonpy.repository.lazy.cold_model import ColdModel
 from tritonpy.repository.lazy.tally import LazyTally

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from tritonpy.ipc import Endpoint, Frame, ProtocolError
+from tritonpy.ipc.blocks import Block
 from tritonpy.ipc.descriptors import CLOSE_ON_EXEC, ROOM, arrived, close_all
 from tritonpy.types import DTYPES, Tensor
 
@@ -68,13 +69,17 @@ class Connection:
         """How many frames wait for the socket to take them."""
         return len(self._unsent)
 
-    def tensors(self, frame: Frame, at: int) -> list[Sequence[Tensor]]:
-        """Return the rows of tensors that the words of `frame` from `at` on describe."""
-        return self._endpoint.rows(frame, at, Tensor)[0]
+    def tensors(
+        self, frame: Frame, at: int, place: Callable[[Block, int], Sequence[Tensor]] | None = None
+    ) -> list[Sequence[Tensor]]:
+        """Return the rows of tensors that the words of `frame` from `at` on describe; `place` is that of `ipc.tensors.unpack`."""
+        return self._endpoint.rows(frame, at, Tensor, place)[0]
 
-    def tensors_and_wants(self, frame: Frame, at: int) -> tuple[list[Sequence[Tensor]], list[tuple[str, ...] | None]]:
+    def tensors_and_wants(
+        self, frame: Frame, at: int, place: Callable[[Block, int], Any] | None = None
+    ) -> tuple[list[Any], list[tuple[str, ...] | None]]:
         """Return them with the outputs that each row asks for."""
-        return self._endpoint.rows(frame, at, Tensor)
+        return self._endpoint.rows(frame, at, Tensor, place)
 
     def wait(self, done: Callable[[], object]) -> None:
         """Take what arrives until `done()` is true or the other end is gone; the loop stands still meanwhile. Not for use in `received`."""

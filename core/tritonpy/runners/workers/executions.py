@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tritonpy.clock import now_ns
 from tritonpy.errors import Cancelled, Code, FailureReason
 from tritonpy.ipc import Frame, Kind, ProtocolError
+from tritonpy.ipc.blocks import PlacedRow
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.laden import is_laden, laden_words
-from tritonpy.runners.workers.on_host import on_host
+from tritonpy.runners.workers.on_host import input_rows
 from tritonpy.runners.workers.rare import is_plain, request_extras
 from tritonpy.runners.workers.told_error import told_error
 from tritonpy.types import NO_PARAMETERS, Batch, InferRequest, InferResponse, Tensor
@@ -59,11 +60,14 @@ class Executions:
         for execution in executions:
             words += (execution.id, len(execution.batch.requests))
         words.append(first)
-        rows: list[Sequence[Tensor]] = [on_host(request.inputs.values()) for request in requests]
+        rows = input_rows(requests)
         wants = [None if request.outputs is None else tuple(request.outputs) for request in requests]
-        plain, kind = all([is_plain(request) for request in requests]), Kind.EXECUTE
-        extras = {} if plain else request_extras(requests)
-        if any([is_laden(batch, plain) for batch in batches]):
+        kind = Kind.EXECUTE
+        extras = {} if all([is_plain(request) for request in requests]) else request_extras(requests)
+        ids = [request.id for request in requests]
+        if any(ids):
+            extras["ids"] = ids
+        if any([is_laden(batch) for batch in batches]):
             kind = Kind.EXECUTE_LADEN
             more_words, more_extras, more_rows = laden_words(batches)
             words += more_words
@@ -92,7 +96,9 @@ class Executions:
             done = self._done(words)
             at = 1 + 3 * len(done)
             runs = words[at]
-            rows = self._connection.tensors(frame, at + 1 + 3 * runs)
+            first = self.open.get(words[at + 1]) if runs else None
+            place = PlacedRow if first is not None and first.sink.passes_on else None
+            rows = self._connection.tensors(frame, at + 1 + 3 * runs, place)
             answered = self._answered(words, at, runs, len(rows))
         except IndexError as error:
             raise ProtocolError("an answer is cut short") from error

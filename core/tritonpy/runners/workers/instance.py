@@ -245,7 +245,7 @@ class Instance:
         # It stands in line before it lets go: otherwise who waits would always come before it, whatever the priorities.
         if self._permit is not None and self._held() == 0 and self._dispatcher.wants(self.slot):
             self._permit.again()
-        self.feed()
+        self.slot.ring()  # at the end of the turn: what the loop is about to read may join
 
     def _check_limit(self) -> None:
         self._limit_armed = False

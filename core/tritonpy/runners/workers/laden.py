@@ -9,12 +9,12 @@ from tritonpy.ipc.laden import Added, Seat, write_laden
 from tritonpy.types import Batch, InferRequest, Tensor
 
 
-def is_laden(batch: Batch, plain: bool) -> bool:
-    """Say whether the scheduler added something to `batch`, or some request is of a sequence, which none is where they are `plain`."""
+def is_laden(batch: Batch) -> bool:
+    """Say whether the scheduler added something to `batch`, or some request is of a sequence."""
     return (
         batch.slots is not None
         or bool(batch.controls or batch.states or batch.state_outputs)
-        or not (plain or all([request.sequence is None for request in batch.requests]))
+        or any([request.sequence is not None for request in batch.requests])
     )
 
 

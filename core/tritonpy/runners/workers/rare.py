@@ -9,21 +9,18 @@ from tritonpy.types import InferRequest
 
 
 def is_plain(request: InferRequest) -> bool:
-    """Say whether there is nothing to be said of `request` but its tensors and the outputs that it wants: the hot path looks once."""
+    """Say whether there is nothing to be said of `request` but its tensors, its id, its sequence and the outputs that it wants: the hot path looks once."""
     return (
-        not (request.id or request.parameters or request.timeout_us or request.priority or request.deadline_ns)
+        not (request.parameters or request.timeout_us or request.priority or request.deadline_ns)
         and request.batch_size == 1
-        and request.sequence is None
         and request.trace is None
         and not request.unchecked_strings
     )
 
 
 def request_extras(requests: Sequence[InferRequest]) -> dict[str, Any]:
-    """Return what a frame says of its requests; what they say of their sequences is among its words."""
+    """Return what a frame says of its requests beside their ids; what they say of their sequences is among its words."""
     extras: dict[str, Any] = {}
-    if any([request.id for request in requests]):
-        extras["ids"] = [request.id for request in requests]
     unchecked = [index for index, request in enumerate(requests) if request.unchecked_strings]
     if unchecked:
         extras["unchecked"] = unchecked

@@ -1,4 +1,4 @@
-"""The contract of transports."""
+"""The contracts of transports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from tritonpy.api.frontend import Frontend
-from tritonpy.api.transport import Launch, Transport
+from tritonpy.api.transport import Launch, ProcessTransport, Transport
 from tritonpy.config.server import decode_options, decode_server_config
 from tritonpy.errors import StartupError
 from tritonpy.plugins.registration import Registration
@@ -29,14 +29,9 @@ HOST = "127.0.0.1"
 class TransportContract(PluginContract):
     """What `Transport` promises. Give `plugin_class`, `name`, and the name of one frontend that it carries, whose options have a `port`."""
 
-    interface = Transport
+    interface: ClassVar[type] = Transport
     hook = "tritonpy_transports"
     frontend: ClassVar[str] = "http"
-
-    def transport(self) -> Transport:
-        """Return one with the options that it has by default."""
-        transport: Transport = self.plugin_class(decode_options(self.plugin_class.Options, {}, ""))
-        return transport
 
     def kinds(self) -> dict[str, type[Frontend]]:
         """Return the classes of the frontends that it carries."""
@@ -44,6 +39,22 @@ class TransportContract(PluginContract):
             name: Registration(self.hook, name, target, self.name, "").load()
             for name, target in self.plugin_class.carries.items()
         }
+
+    def test_it_carries_frontends(self) -> None:
+        kinds = self.kinds()
+        assert self.frontend in kinds
+        assert [name for name, kind in kinds.items() if not issubclass(kind, Frontend)] == []
+
+
+class ProcessTransportContract(TransportContract):
+    """What `ProcessTransport` promises."""
+
+    interface: ClassVar[type] = ProcessTransport
+
+    def transport(self) -> ProcessTransport:
+        """Return one with the options that it has by default."""
+        transport: ProcessTransport = self.plugin_class(decode_options(self.plugin_class.Options, {}, ""))
+        return transport
 
     def launch(self, port: int, repository: Path) -> Launch:
         """Return what to start: a server without models on that port."""
@@ -57,11 +68,6 @@ class TransportContract(PluginContract):
         }
         options = decode_options(self.kinds()[self.frontend].Options, listening, "")
         return Launch(msgspec.json.encode(decode_server_config(raw)), HOST, {self.frontend: options}, 30)
-
-    def test_it_carries_frontends(self) -> None:
-        kinds = self.kinds()
-        assert self.frontend in kinds
-        assert [name for name, kind in kinds.items() if not issubclass(kind, Frontend)] == []
 
     def test_it_serves_until_a_signal_comes_and_ends_well(self, tmp_path: Path) -> None:
         port = _free_port()

@@ -82,14 +82,71 @@ def test_the_one_that_waits_takes_the_place_of_the_next_future_alone(bridge, bri
     assert isinstance(bridge.create_future(), asyncio.Future)
 
 
-def test_what_is_answered_needs_no_task_and_the_rest_gets_one(bridge, loop):
+def test_what_is_answered_needs_no_task(bridge):
     assert bridge.create_task(ANSWERED) is ANSWERED
     assert ANSWERED.add_done_callback(print) is None
+
+
+def test_the_rest_begins_on_the_loop_and_gets_a_task_where_it_needs_one(bridge, loop):
+    ended = loop.create_future()
+    begun_by = []
 
     async def work():
         return 1
 
-    assert loop.run_until_complete(bridge.create_task(work())) == 1
+    def begin():
+        begun_by.append(threading.current_thread())
+        return work()
+
+    def add():
+        bridge.create_task(begin).add_done_callback(ended.set_result)
+        bridge.create_task(lambda: begin().close() or ANSWERED).add_done_callback(print)
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    thread.join()
+    assert begun_by == []
+    assert loop.run_until_complete(ended).result() == 1
+    assert begun_by == [threading.current_thread()] * 2
+
+
+class AppExecutor:
+    """What pyvoy calls its callable that gives a head to the application."""
+
+    def __init__(self, begun, error=None):
+        self.begun = begun
+        self.error = error
+
+    def __call__(self):
+        self.begun.append(threading.current_thread())
+        if self.error is not None:
+            raise self.error
+
+
+def test_a_head_is_taken_in_pyvoys_own_thread(bridge, loop, events):
+    thread = threading.Thread(target=bridge.call_soon_threadsafe, args=(AppExecutor(events),))
+    thread.start()
+    thread.join()
+    assert events == [thread]
+
+
+def test_pyvoys_thread_outlives_a_head_that_fails(bridge, loop, events, caplog):
+    with caplog.at_level(logging.ERROR):
+        bridge.call_soon_threadsafe(AppExecutor(events, OSError("no")))
+    assert "a call from Envoy failed" in caplog.messages
+    bridge.call_soon_threadsafe(AppExecutor(events))
+    assert len(events) == 2
+
+
+def test_each_thread_has_a_next_future_of_its_own(bridge, bridges):
+    waiter = Waiter()
+    bridges.next_future.waiter = waiter
+    others = []
+    thread = threading.Thread(target=lambda: others.append(bridge.create_future()))
+    thread.start()
+    thread.join()
+    assert isinstance(others[0], asyncio.Future)
+    assert bridge.create_future() is waiter
 
 
 def test_an_envoy_that_ends_before_it_has_asked_for_all_loops_is_let_go(bridges, events):
@@ -152,6 +209,13 @@ def test_who_waits_gets_what_pyvoy_has_at_hand_and_takes_no_other_future(bridge,
     bridges.next_future.receive(AtHand, waiter)
     assert waiter.results == [{"type": "http.request"}]
     assert isinstance(bridge.create_future(), asyncio.Future)
+
+
+def test_who_asks_gets_what_pyvoy_has_at_hand_as_the_answer(bridge, bridges):
+    waiter = Waiter()
+    assert bridges.next_future.ask(AtHand, waiter) == {"type": "http.request"}
+    assert bridges.next_future.ask(bridge.create_future, waiter) is None
+    assert waiter.results == []
 
 
 def test_who_waits_is_what_pyvoy_makes_of_its_future(bridge, bridges):

@@ -4,7 +4,7 @@ import asyncio
 
 from tritonpy_frontend_envoy.embedded.loops import NextFuture
 from tritonpy_frontend_envoy.embedded.patrol import Patrol
-from tritonpy_frontend_envoy.embedded.reception import Reception, Surroundings, shown_client
+from tritonpy_frontend_envoy.embedded.reception import MUCH, Reception, Surroundings, shown_client
 
 GONE = {"type": "http.disconnect"}
 END = {"type": "http.request", "body": b"", "more_body": False}
@@ -95,6 +95,25 @@ def test_a_body_that_stands_still_is_a_client_that_left():
         return await receive(), receive.stalled
 
     assert asyncio.run(read()) == (GONE, True)
+
+
+def test_of_a_large_body_more_has_to_come_before_it_is_asked_for():
+    async def run():
+        asked, around = asyncio.Event(), Surroundings(None, NextFuture(), 30)
+        around.ask_for(MUCH, asked.set)
+        at_once = asked.is_set()
+        await asyncio.wait_for(asked.wait(), 20)
+        return at_once
+
+    assert asyncio.run(run()) is False
+
+
+def test_what_little_a_body_lacks_is_asked_for_at_once():
+    asked = []
+    around = Surroundings(None, NextFuture(), 30)
+    for missing in (MUCH - 1, 0, -5):
+        around.ask_for(missing, lambda: asked.append(1))
+    assert asked == [1, 1, 1]
 
 
 def test_clients_are_shown_by_their_address():

@@ -8,25 +8,15 @@ from math import inf
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from plugins.frontend_grpc.tests.fake_engine import FakeEngine, eventually
+from plugins.frontend_grpc.tests.fake_engine import FakeEngine
+from plugins.frontend_grpc.tests.wire.scenarios.frames import frame, headers_of, path_of
 from tritonpy import FrontendContext, Tracer
 from tritonpy_frontend_envoy.embedded.loops import ANSWERED, NextFuture
 from tritonpy_frontend_envoy.embedded.patrol import Patrol
 from tritonpy_frontend_envoy.embedded.reception import Surroundings
 from tritonpy_frontend_envoy.grpc.application import GrpcApplication
-from tritonpy_frontend_envoy.grpc.frames import Frames, prefix
 from tritonpy_frontend_grpc.call_options import CallOptions
-from tritonpy_protos import SERVICE
-
-HEADERS = {b"host": b"x", b"content-type": b"application/grpc", b"te": b"trailers", b"user-agent": b"test"}
-
-
-def path_of(name: str) -> str:
-    return name if name.startswith("/") else f"/{SERVICE}/{name}"
-
-
-def frame(message: bytes, packed: int = 0) -> bytes:
-    return prefix(message, packed) + message
+from tritonpy_frontend_grpc.wire.frames import Frames
 
 
 class Stream:
@@ -50,7 +40,10 @@ class Stream:
         self._has_trailers = False
 
     def begin(self) -> Stream:
-        answering = self._server.application(self._scope, self.receive, self.send)
+        application = self._server.application
+        if application.ask_ahead(self._scope, self.receive, self.send):
+            return self
+        answering = application(self._scope, self.receive, self.send)
         if answering is not ANSWERED:
             self.task = asyncio.create_task(answering)
         return self
@@ -183,8 +176,13 @@ class Server:
         self.engine = engine or FakeEngine()
         self.patrol = Patrol(self.loop)
         self.around = Surroundings(self.patrol, NextFuture(), inf)
-        self.context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.envoy"), gatekeeper, tracer or Tracer())
+        self.context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.grpc"), gatekeeper, tracer or Tracer())
         self.application = GrpcApplication(self.engine, CallOptions(**options), self.context, self.around)
+        self.serving = self.application.serving
+
+    def at_rest(self) -> bool:
+        """Say whether nobody looks after a call any more."""
+        return not self.patrol._old and not self.patrol._young
 
     def stream(
         self,
@@ -196,11 +194,6 @@ class Server:
         method: str = "POST",
         **headers: bytes,
     ) -> Stream:
-        """Begin a call with those messages and headers (`_` stands for `-`; None takes one away)."""
-        changed = {name.replace("_", "-").encode(): value for name, value in headers.items()}
-        kept = [(key, value) for key, value in {**HEADERS, **changed}.items() if value is not None]
-        scope = {"type": "http", "method": method, "path": path_of(name), "headers": [*kept, *metadata]}
+        """Begin a call with those messages and headers."""
+        scope = {"type": "http", "method": method, "path": path_of(name), "headers": headers_of(headers, metadata)}
         return Stream(self, scope, body + b"".join(map(frame, messages)), ended).begin()
-
-
-__all__ = ["HEADERS", "Server", "Stream", "eventually", "frame"]

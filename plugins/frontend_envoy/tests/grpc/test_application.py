@@ -1,146 +1,118 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
-from plugins.frontend_grpc.tests.doorkeeper import Doorkeeper
-from plugins.frontend_grpc.tests.fake_engine import FakeEngine, run
-from tritonpy import ApiCategory, PermissionDenied, Restriction, Unauthenticated
-from tritonpy_protos import grpc_service_pb2 as pb
+from plugins.frontend_grpc.tests.fake_engine import run
+from plugins.frontend_grpc.tests.wire.scenarios.frames import frame, headers_of, path_of
+from plugins.frontend_grpc.tests.wire.scenarios.messages import answered, asked
+from plugins.frontend_grpc.tests.wire.scenarios.serving import *  # noqa: F403
+from tritonpy import ApiCategory, Restriction
 
-from .messages import asked
 from .pyvoy_like import Server, Stream
 
-METHODS = ("ModelInfer", "ModelStreamInfer", "ServerMetadata", "/grpc.health.v1.Health/Check")
+
+def stream_of(server, name="ModelInfer", body=None, ended=True, **headers):
+    """A call that has not begun."""
+    scope = {"type": "http", "method": "POST", "path": path_of(name), "headers": headers_of(headers, ())}
+    return Stream(server, scope, frame(asked()) if body is None else body, ended)
 
 
-def test_what_is_no_grpc_call_is_an_unsupported_media_type():
-    async def scenario():
-        stream = Server().stream("ModelInfer", asked(), content_type=b"application/json")
-        assert stream.status == 415
-        assert stream.over.is_set()
-
-    run(scenario)
+def asks_ahead(server, stream):
+    return server.application.ask_ahead(stream._scope, stream.receive, stream.send)
 
 
-@pytest.mark.parametrize("path", ["/a.B/C", "/", "ModelInferr", "/inference.GRPCInferenceService"])
-def test_a_method_that_does_not_exist_is_not_implemented(path):
-    async def scenario():
-        assert await Server().stream(path, b"").outcome() == (12, "Method not found!", [])
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_head_that_is_not_grpcs_is_told_so_by_every_method(method):
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["on the loop", "in another thread"])
+def test_the_body_of_an_inference_is_asked_for_wherever_its_head_comes(elsewhere):
     async def scenario():
         server = Server()
-        assert (await server.stream(method, b"", te=None).outcome())[:2] == (2, "Missing :te header")
-        assert (await server.stream(method, b"", method="PUT").outcome())[:2] == (2, "Bad method header: PUT")
-        stream = server.stream(method, b"", grpc_encoding=b"zstd")
+        stream = stream_of(server, body=b"", ended=False)
+        begun = await asyncio.to_thread(asks_ahead, server, stream) if elsewhere else asks_ahead(server, stream)
+        assert begun
+        assert len(stream.asked) == 1
+        stream.feed(frame(asked(request_id="1")), ended=True)
+        status, _, (message,) = await stream.outcome()
+        assert (status, answered(message)[0]) == (0, "1")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("name", ["ServerLive", "ModelStreamInfer"])
+def test_other_methods_begin_on_the_loop(name):
+    async def scenario():
+        server = Server()
+        assert not asks_ahead(server, stream_of(server, name))
+
+    run(scenario)
+
+
+def test_what_is_no_grpc_call_begins_on_the_loop():
+    async def scenario():
+        server = Server()
+        assert not asks_ahead(server, stream_of(server, content_type=b"text/plain"))
+
+    run(scenario)
+
+
+def test_who_calls_is_asked_on_the_loop():
+    async def scenario():
+        server = Server(restricted_apis=(Restriction((ApiCategory.INFERENCE,), "admin-key", "s3cret"),))
+        assert not asks_ahead(server, stream_of(server))
+
+    run(scenario)
+
+
+def test_a_call_that_is_told_begins_on_the_loop(caplog):
+    async def scenario():
+        server = Server()
+        with caplog.at_level(logging.DEBUG, "tritonpy.grpc"):
+            assert not asks_ahead(server, stream_of(server))
+
+    run(scenario)
+
+
+def test_a_head_that_is_not_grpcs_is_told_so_when_the_body_is_there():
+    async def scenario():
+        server = Server()
+        stream = stream_of(server, te=b"gzip")
+        assert asks_ahead(server, stream)
+        assert (await stream.outcome())[:2] == (2, "Bad :te header")
+        assert server.at_rest()
+
+    run(scenario)
+
+
+class AtHand:
+    """What pyvoy's `receive` returns where there is no body."""
+
+    def __await__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration({"type": "http.request", "body": b"", "more_body": False})
+
+
+def test_a_call_without_a_body_is_answered_on_the_loop():
+    async def scenario():
+        server = Server()
+        stream = stream_of(server)
+        stream.receive = AtHand
+        assert await asyncio.to_thread(asks_ahead, server, stream)
         assert (await stream.outcome())[0] == 12
-        assert stream.headers[b"grpc-accept-encoding"] == b"identity,deflate,gzip"
 
     run(scenario)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_restricted_protocol_wants_its_header(method):
-    groups = (ApiCategory.INFERENCE, ApiCategory.METADATA, ApiCategory.HEALTH)
-    given = Restriction(groups, "admin-key", "s3cret")
-
-    async def scenario():
-        server = Server(restricted_apis=(given,))
-        status, text, _ = await server.stream(method, ended=False).outcome()  # before any message is there
-        assert status == 14
-        assert text == "This protocol is restricted, expecting header 'triton-grpc-protocol-admin-key'"
-        key = ((b"triton-grpc-protocol-admin-key", b"s3cret"),)
-        assert (await server.stream(method, asked() if "Infer" in method else b"", metadata=key).outcome())[0] == 0
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(("refusal", "status"), [(Unauthenticated("who"), 16), (PermissionDenied("no"), 7)])
-def test_a_gatekeeper_may_refuse_a_call(refusal, status):
-    async def scenario():
-        server = Server(gatekeeper=Doorkeeper(refusal))
-        assert (await server.stream("ModelInfer", asked()).outcome())[:2] == (status, refusal.message)
-        assert (await server.stream("ServerMetadata", ended=False).outcome())[:2] == (status, refusal.message)
-        streamed = pb.ModelStreamInferResponse.FromString(
-            (await server.stream("ModelStreamInfer", asked()).outcome())[2][0]
-        )
-        assert streamed.error_message == refusal.message
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("method", METHODS[:3])
-def test_who_calls_is_asked_before_a_message_is_read(method):
-    async def scenario():
-        keeper = Doorkeeper()
-        keeper.key = "k"
-        assert (await Server(gatekeeper=keeper).stream(method, ended=False).outcome())[0] == 16
-
-    run(scenario)
-
-
-class Recording(FakeEngine):
-    def __init__(self):
-        super().__init__()
-        self.requests = []
-
-    def infer(self, request):
-        self.requests.append(request)
-        super().infer(request)
-
-
-def test_a_request_knows_its_caller_and_the_headers_that_are_forwarded():
-    async def scenario():
-        keeper, engine = Doorkeeper(), Recording()
-        keeper.key = "k"
-        server = Server(engine, keeper, header_forward_pattern="^x-")
-        metadata = ((b"x-api-key", b"k"), (b"x-colour", b"red"), (b"y-other", b"z"), (b"x-data-bin", b"AAE"))
-        assert (await server.stream("ModelInfer", asked(), metadata=metadata).outcome())[0] == 0
-        assert (await server.stream("ModelStreamInfer", asked(), metadata=metadata).outcome())[0] == 0
-        for request in engine.requests:
-            assert request.principal is not None
-            assert dict(request.parameters) == {"x-api-key": "k", "x-colour": "red"}
-
-    run(scenario)
-
-
-def test_metadata_that_is_not_grpcs_is_refused_where_anybody_reads_it():
-    async def scenario():
-        bad = ((b"x-data-bin", b"AAAAA"),)
-        server = Server(header_forward_pattern="^x-")
-        for method in METHODS:
-            assert (await server.stream(method, asked(), metadata=bad).outcome())[0] == 2
-
-    run(scenario)
-
-
-def test_draining_says_not_serving():
+def test_a_client_that_leaves_before_its_body_leaves_nothing():
     async def scenario():
         server = Server()
-        await server.application.drain()
-        assert (await server.stream("/grpc.health.v1.Health/Check", b"").outcome())[2] == [b"\x08\x02"]
-        live = await server.stream("ServerLive", b"").outcome()
-        assert pb.ServerLiveResponse.FromString(live[2][0]).live
-
-    run(scenario)
-
-
-def test_many_calls_at_once_each_get_their_own_answer():
-    async def scenario():
-        server = Server()
-        streams: list[Stream] = [
-            server.stream("ModelStreamInfer" if number % 3 else "ModelInfer", asked(request_id=str(number)))
-            for number in range(300)
-        ]
-        for number, (status, _, (message,)) in enumerate(await asyncio.gather(*[each.outcome() for each in streams])):
-            kind = pb.ModelStreamInferResponse if number % 3 else pb.ModelInferResponse
-            found = kind.FromString(message)
-            assert (status, (found.infer_response if number % 3 else found).id) == (0, str(number))
+        stream = stream_of(server, body=b"", ended=False)
+        assert asks_ahead(server, stream)
+        stream.leave()
+        await asyncio.sleep(0)
+        assert server.at_rest()
+        assert stream.status == 0  # nothing was sent
 
     run(scenario)

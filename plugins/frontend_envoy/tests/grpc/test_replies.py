@@ -1,32 +1,6 @@
 from __future__ import annotations
 
-from urllib.parse import unquote_to_bytes
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tritonpy import InvalidArgument, ResourceExhausted
-from tritonpy_frontend_envoy.grpc.head import UnknownEncoding
-from tritonpy_frontend_envoy.grpc.replies import failed, only_trailers, percent_encoded, start
-
-
-@given(st.text())
-def test_a_message_arrives_whatever_it_says(text):
-    encoded = percent_encoded(text)
-    assert all(0x20 <= byte < 0x7F for byte in encoded)
-    assert unquote_to_bytes(encoded) == text.encode(errors="replace")
-
-
-def test_printable_text_stays_as_it_is():
-    text = "model 'x', version 1: \"a\" + (b) & c/d? #e"
-    assert percent_encoded(text) == text.encode()
-    assert percent_encoded("100% \N{SNOWMAN}\n") == b"100%25 %E2%98%83%0A"
-
-
-def test_an_error_is_its_number_its_text_and_its_trailers():
-    assert failed(InvalidArgument("no")) == (3, [(b"grpc-status", b"3"), (b"grpc-message", b"no")])
-    assert failed(ResourceExhausted("wait", retry_after_s=7))[1][2:] == [(b"retry-after", b"7")]
-    assert failed(UnknownEncoding("no"))[1][2:] == [(b"grpc-accept-encoding", b"identity,deflate,gzip")]
+from tritonpy_frontend_envoy.grpc.replies import END, START, only_trailers
 
 
 def test_an_answer_that_is_nothing_but_trailers_announces_none():
@@ -35,5 +9,6 @@ def test_an_answer_that_is_nothing_but_trailers_announces_none():
     assert dict(event["headers"]) == {b"content-type": b"application/grpc", b"grpc-status": b"5"}
 
 
-def test_a_compressed_answer_says_how():
-    assert dict(start("gzip")["headers"])[b"grpc-encoding"] == b"gzip"
+def test_an_answer_with_messages_announces_trailers():
+    assert START["trailers"]
+    assert END == {"type": "http.response.body", "body": b"", "more_body": False}

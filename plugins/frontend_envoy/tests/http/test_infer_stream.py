@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from plugins.frontend_grpc.tests.fake_engine import eventually, run
 from tritonpy import PermissionDenied
 from tritonpy_frontend_envoy.embedded.loops import NextFuture
-from tritonpy_frontend_envoy.embedded.reception import Surroundings
+from tritonpy_frontend_envoy.embedded.reception import MUCH, Surroundings
 from tritonpy_frontend_envoy.http.infer_stream import InferStream
 from tritonpy_frontend_http.encode import Reply
 
@@ -92,6 +93,19 @@ def test_a_body_in_parts_is_handed_on_when_it_is_complete():
     assert client.calls.started == []
     client.gives(b"")
     assert client.calls.started[0][2] == b"one"
+
+
+def test_a_large_body_is_asked_for_in_large_parts():
+    async def scenario():
+        client = Client({b"content-length": b"%d" % (MUCH + 16)})
+        client.gives(b"a" * 8, more=True)
+        assert client.waiting is None  # more of it has to come first
+        await eventually(lambda: client.waiting)
+        client.gives(b"b" * 10, more=True)
+        assert client.waiting is not None  # little is missing
+        client.leaves()
+
+    run(scenario)
 
 
 def test_a_body_that_is_too_large_is_read_and_not_kept():

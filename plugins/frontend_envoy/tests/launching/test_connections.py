@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy_frontend_envoy.launching.connections import connection_manager
 from tritonpy_frontend_envoy.launching.endpoint import Endpoint
-from tritonpy_frontend_grpc.frontend import GrpcOptions
+from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_http.options import HttpOptions
 
 

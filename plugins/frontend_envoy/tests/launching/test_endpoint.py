@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy import Launch, StartupError
 from tritonpy_frontend_envoy.launching.endpoint import endpoints_of
-from tritonpy_frontend_grpc.frontend import GrpcOptions
+from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_frontend_http.tls_options import HttpTlsOptions
 

@@ -1,4 +1,8 @@
-"""One event loop for all of pyvoy's: the server has one, and pyvoy wants one per listener."""
+"""One event loop for all of pyvoy's: the server has one, and pyvoy wants one per listener.
+
+A thread of pyvoy's tells of what happens. The head of a request it gives to its application itself (`Switch`), which may ask for the body at once;
+everything else runs on the event loop, which is woken for it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 LOG = logging.getLogger("tritonpy.envoy")
+# What pyvoy's callable that hands a head to the application is called. Under another name it would run on the event loop, as the rest does.
+_HEAD = "AppExecutor"
 
 
 class Answered:
@@ -22,24 +28,28 @@ class Answered:
 ANSWERED = Answered()
 
 
-class NextFuture:
-    """What the next future that pyvoy makes on the event loop is to be instead: `waiter` hears of the result at once, without a callback of the loop.
+class NextFuture(threading.local):
+    """What the next future that pyvoy makes in this thread is to be instead: `waiter` hears of the result at once, without a callback of the loop.
 
-    It has `set_result` and `cancelled`. Between setting it and pyvoy's taking it nothing else may run.
+    It has `set_result` and `cancelled`. Between setting it and pyvoy's taking it nothing else may run in the thread.
     """
 
-    __slots__ = ("waiter",)
-
-    def __init__(self) -> None:
-        self.waiter: Any = None
+    waiter: Any = None
 
     def receive(self, receive: Callable[[], Any], waiter: Any) -> None:
         """Call pyvoy's `receive` for a waiter, which may get the message before this returns: of a request without a body pyvoy has it at hand."""
+        message = self.ask(receive, waiter)
+        if message is not None:
+            waiter.set_result(message)
+
+    def ask(self, receive: Callable[[], Any], waiter: Any) -> Any:
+        """Do the same from any thread: the message comes on the event loop; one that is at hand is returned, and None otherwise."""
         self.waiter = waiter
         message = receive()
-        if self.waiter is not None:
-            self.waiter = None
-            waiter.set_result(_at_hand(message))
+        if self.waiter is None:
+            return None
+        self.waiter = None
+        return _at_hand(message)
 
 
 def _at_hand(awaitable: Any) -> Any:
@@ -48,6 +58,23 @@ def _at_hand(awaitable: Any) -> Any:
     except StopIteration as stop:
         return stop.value
     raise RuntimeError("pyvoy's answer was expected to be there")
+
+
+class Beginning:
+    """A request that begins on the event loop of a bridge, and the task that pyvoy believes in meanwhile."""
+
+    def __init__(self, bridge: Bridge, begin: Callable[[], Any]) -> None:
+        self._bridge = bridge
+        self._begin = begin
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Let it begin; `callback` hears of the end of its task, if it needs one."""
+        self._bridge.call_soon_threadsafe(self._run, callback)
+
+    def _run(self, callback: Callable[[Any], None]) -> None:
+        answering = self._begin()
+        if answering is not ANSWERED:
+            asyncio.get_running_loop().create_task(answering).add_done_callback(callback)
 
 
 class NotYet:
@@ -89,7 +116,10 @@ class Bridge(asyncio.AbstractEventLoop):
         self._over.set()
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, **_kwargs: Any) -> None:  # type: ignore[override]  # pyvoy needs no handle
-        """Call on the loop."""
+        """Call on the loop; a head at once."""
+        if type(callback).__name__ == _HEAD:
+            _run(callback, ())
+            return
         self._waiting.append((callback, args))
         if not self._woken:
             self._woken = True
@@ -107,8 +137,8 @@ class Bridge(asyncio.AbstractEventLoop):
         return waiter
 
     def create_task(self, coro: Any, **_kwargs: Any) -> Any:
-        """Run what an application returned."""
-        return coro if coro is ANSWERED else self._loop.create_task(coro)
+        """Let begin what an application returned, if it is not answered: not a coroutine, but what begins the request on the loop."""
+        return coro if coro is ANSWERED else Beginning(self, coro)
 
     def run_until_complete(self, future: Any) -> Any:
         """Drop a coroutine: those with which pyvoy ends its loops are none of this one's."""
@@ -129,13 +159,16 @@ class Bridge(asyncio.AbstractEventLoop):
         self._woken = False
         waiting = self._waiting
         while waiting:
-            callback, args = waiting.popleft()
-            try:
-                callback(*args)
-            except asyncio.InvalidStateError:
-                pass  # who waited was cancelled in the meantime, and pyvoy does not ask before it sets a result
-            except Exception:
-                LOG.exception("a call from Envoy failed")
+            _run(*waiting.popleft())
+
+
+def _run(callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+    try:
+        callback(*args)
+    except asyncio.InvalidStateError:
+        pass  # who waited was cancelled in the meantime, and pyvoy does not ask before it sets a result
+    except Exception:
+        LOG.exception("a call from Envoy failed")
 
 
 class Bridges(asyncio.DefaultEventLoopPolicy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from math import isinf
 from typing import Any
 
@@ -10,6 +11,9 @@ from tritonpy_frontend_envoy.embedded.loops import NextFuture
 from tritonpy_frontend_envoy.embedded.patrol import Patrol
 
 TOO_SLOW = "The request took too long to arrive"
+# Bytes of a body that are worth waiting for: each time that we ask costs three changes of threads, and clients send 16 KiB at a time.
+MUCH = 256 * 1024
+PAUSE_S = 0.001  # in which the fastest of clients sends a MiB, which is what Envoy takes unasked
 _GONE = {"type": "http.disconnect"}
 
 
@@ -25,6 +29,13 @@ class Surroundings:
         self.patrol = patrol
         self.next_future = next_future
         self.stall_s = stall_s
+
+    def ask_for(self, missing: int, ask: Callable[[], None]) -> None:
+        """Call `ask`, for the next part of a body that still lacks so many bytes; of a large one when more of it has come."""
+        if missing < MUCH:
+            ask()
+        else:
+            asyncio.get_running_loop().call_later(PAUSE_S, ask)
 
 
 class Reception:

@@ -1,15 +1,29 @@
-"""Who answers the requests of a listener."""
+"""Who answers the requests of a listener.
+
+pyvoy calls from a thread of its own. What can be done there spares the event loop from being woken for a head whose body it would then wait for.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from tritonpy_frontend_envoy.embedded.loops import ANSWERED
 
-Application = Callable[[Any, Any, Any], Any]
-"""An ASGI application that may, instead of a coroutine, return ANSWERED: it needs no task."""
+
+class Application(ABC):
+    """An ASGI application."""
+
+    @abstractmethod
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        """Begin a request on the event loop; return a coroutine, or ANSWERED: it needs no task."""
+
+    def ask_ahead(self, scope: Any, receive: Any, send: Any) -> bool:
+        """Begin a request in any thread, by asking for its body; return whether that was done: otherwise it begins on the event loop."""
+        return False
 
 
 class Applications:
@@ -37,7 +51,7 @@ class Applications:
 
 
 class Switch:
-    """The application that pyvoy calls for a listener where one protocol is spoken."""
+    """The application that pyvoy calls, in any thread, for a listener where one protocol is spoken."""
 
     _asgi_single_callable = True  # pyvoy must not take it for an application of ASGI 2
 
@@ -47,10 +61,15 @@ class Switch:
         self._application: Application | None = None
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
-        """Hand a request to the application."""
+        """Hand a request to the application; return ANSWERED, or what begins it on the event loop."""
         application = self._application
-        if application is not None:
-            return application(scope, receive, send)
+        if application is not None and application.ask_ahead(scope, receive, send):
+            return ANSWERED
+        return partial(self._begin, scope, receive, send)
+
+    def _begin(self, scope: Any, receive: Any, send: Any) -> Any:
+        if self._application is not None:
+            return self._application(scope, receive, send)
         self._application = self._applications.get(self._protocol)
         return self._later(scope, receive, send)
 

@@ -3,98 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tritonpy import Internal, TritonError, Unsupported
-from tritonpy_frontend_envoy.grpc.carried_call import CANCELLED, CarriedCall
-from tritonpy_frontend_envoy.grpc.compression import framed
-from tritonpy_frontend_envoy.grpc.frames import Frames
-from tritonpy_frontend_envoy.grpc.replies import END, OK, START, chunk, failed, only_trailers, start, trailers
-from tritonpy_frontend_grpc.call import StreamingCall
-from tritonpy_frontend_grpc.deadline import DeadlineExceeded
+from tritonpy_frontend_envoy.grpc.replies import END, chunk, only_trailers, start, trailers
+from tritonpy_frontend_grpc.wire.exchange import Exchange
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_envoy.grpc.replies import Event, Receive, Send
+    from tritonpy_frontend_envoy.grpc.replies import Receive, Send
+    from tritonpy_frontend_grpc.wire.head import Head, Headers
 
 
-class Exchange(CarriedCall, StreamingCall):
-    """What the call receives and sends, in ASGI's words. Its task is cancelled when the client leaves or its deadline passes; then it is `over`."""
+class EnvoyExchange(Exchange):
+    """What the call receives and sends, in ASGI's words."""
 
-    over = False
-    _late = False
-    _read_all = False
-    _started = False
+    _begun = False  # the answer's head was sent
     _lookout: asyncio.Task[None] | None = None
 
-    def __init__(self, scope: Any, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
-        self.scope = scope
-        self.headers = headers
+    def __init__(self, head: Head, receive: Receive, send: Send) -> None:
+        super().__init__(head)
         self._receive = receive
         self._send = send
-        self._frames = Frames()
-        self.task: Any = asyncio.current_task()
 
-    async def message(self) -> bytes:
-        """Return the one message of a call that has one. Raises TritonError where it has another number of them."""
-        message = await self.read()
-        if message is None:
-            raise Unsupported("a call of this method has one message, and this one has none")
-        if self._frames.partial:
-            raise Unsupported("a call of this method has one message, and this one has more")
-        return message
+    async def receive(self) -> tuple[bytes, bool] | None:
+        event = await self._receive()
+        return None if event["type"] == "http.disconnect" else (event.get("body", b""), event.get("more_body", False))
 
-    async def read(self) -> bytes | None:
-        while (frame := self._frames.next()) is None:
-            if self._read_all:
-                if self._frames.partial:
-                    raise Internal("the request ends in the middle of a message")
-                return None
-            event = await self._receive()
-            if event["type"] == "http.disconnect":
-                self._leave()
-                raise asyncio.CancelledError
-            self._frames.feed(event.get("body", b""))
-            if not event.get("more_body", False):
-                self._read_all = True
-                self._lookout = asyncio.create_task(self._look_out())
-        return self.unframed(frame)
+    async def send(self, head: Headers | None, data: bytes, trailers: Headers | None) -> None:
+        if head is not None:
+            self._begun = True
+            await self._send(start(head))
+        if trailers is not None:
+            await self._end(data, trailers)
+        elif data:
+            await self._send(chunk(data, last=False))
 
-    async def write(self, message: bytes) -> None:
-        await self._begin()
-        await self._put(chunk(await framed(message, self.compression), last=False))
-
-    async def answer(self, message: bytes) -> None:
-        """Send the one message of an answer, and that all went well."""
-        await self._begin()
-        await self._put(chunk(await framed(message, self.compression), last=True))
-        await self._put(OK)
-
-    async def finish(self) -> None:
-        """Send that all went well, after any number of messages."""
-        await self._begin()
-        await self._put(END)
-        await self._put(OK)
-
-    async def fail(self, error: TritonError) -> None:
-        """Send how the call ended."""
-        self.status, headers = failed(error)
-        if self._started:
-            await self._put(END)
-            await self._put(trailers(headers))
+    async def _end(self, data: bytes, headers: Headers) -> None:
+        if self._begun:
+            await self._send(chunk(data, last=True))
+            await self._send(trailers(headers))
         else:
-            await self._put(only_trailers(headers))
-            await self._put(END)
+            await self._send(only_trailers(headers))
+            await self._send(END)
 
-    async def give_up(self) -> None:
-        """End a call that is over: its client left, or waits no longer."""
-        if self._late:
-            await self.fail(DeadlineExceeded("Deadline Exceeded"))
-        else:
-            self.status = CANCELLED
-
-    def expire(self) -> None:
-        self._late = self.over = True
-        self.task.cancel()
+    def all_read(self) -> None:
+        """Hear of it when the client leaves after it has sent everything."""
+        self._lookout = asyncio.create_task(self._look_out())
 
     def done(self) -> None:
         super().done()
@@ -102,23 +55,6 @@ class Exchange(CarriedCall, StreamingCall):
             self._lookout.cancel()
 
     async def _look_out(self) -> None:
-        """Hear of it when the client leaves after it has sent everything."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._leave()
-
-    def _leave(self) -> None:
-        self.over = True
-        self.task.cancel()
-
-    async def _begin(self) -> None:
-        if not self._started:
-            self._started = True
-            await self._put(START if self.compression is None else start(self.compression.name))
-
-    async def _put(self, event: Event) -> None:
-        try:
-            await self._send(event)
-        except OSError:  # the client left
-            self.over = True
-            raise asyncio.CancelledError from None
+        self.leave()

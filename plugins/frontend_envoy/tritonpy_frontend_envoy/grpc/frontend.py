@@ -9,7 +9,7 @@ from tritonpy import Engine, Frontend, FrontendContext, Options
 from tritonpy_frontend_envoy.embedded.host import Host, current
 from tritonpy_frontend_envoy.embedded.reception import Surroundings
 from tritonpy_frontend_envoy.grpc.application import GrpcApplication
-from tritonpy_frontend_grpc.frontend import GrpcOptions
+from tritonpy_frontend_grpc.options import GrpcOptions
 
 
 class EnvoyGrpcFrontend(Frontend):
@@ -33,12 +33,12 @@ class EnvoyGrpcFrontend(Frontend):
     async def drain(self) -> None:
         """Refuse inference, say NOT_SERVING, and return when the accepted requests are answered."""
         if self._application is not None:
-            await self._application.drain()
+            await self._application.serving.drain()
 
     async def stop(self) -> None:
         """End the calls that clients hold open."""
         if self._application is not None:
-            await self._application.close()
+            await self._application.serving.close()
 
     def address(self) -> str:
         """Return `host:port` or `unix:/path` as clients reach it; empty before `start`."""

@@ -10,6 +10,7 @@ from typing import Any
 from tritonpy import incident
 from tritonpy_frontend_envoy.embedded.loops import ANSWERED
 from tritonpy_frontend_envoy.embedded.reception import TOO_SLOW, Reception, Surroundings, shown_client
+from tritonpy_frontend_envoy.embedded.switch import Application
 from tritonpy_frontend_envoy.http.infer_stream import InferStream
 from tritonpy_frontend_http.composition import Composition
 from tritonpy_frontend_http.errors import error_body
@@ -18,7 +19,7 @@ from tritonpy_frontend_http.infer_path import infer_target
 _JSON = (b"content-type", b"application/json")
 
 
-class HttpApplication:
+class HttpApplication(Application):
     """The application of one frontend; all of it runs on the event loop."""
 
     def __init__(self, composition: Composition, surroundings: Surroundings, log: logging.Logger) -> None:

@@ -99,7 +99,8 @@ class InferStream:
         else:
             self._parts.append(part)
         if more:
-            self._read()
+            announced = int(self._headers.get(b"content-length", b"0"))
+            self._around.ask_for(announced - self._size, self._read)
         else:
             parts, self._parts = self._parts, []
             self._start(b"".join(parts))

@@ -17,7 +17,7 @@ class Endpoint:
     host: str
     port: int
     http: HttpOptions | None
-    grpc: Any  # GrpcOptions, whose module imports grpc
+    grpc: Any  # GrpcOptions | None
 
     @property
     def name(self) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .api.tensor import Tensor
 
 
 def added_inputs(tensors: Sequence[Tensor], count: int) -> list[list[Tensor]]:
     """Return the inputs that each of `count` requests, or slots, gets of `tensors`, which have a row for each."""
-    return [[_row(tensor, row) for tensor in tensors] for row in range(count)]
+    columns = [_rows(tensor, count) for tensor in tensors]
+    return [[rows[row] for rows in columns] for row in range(count)]
 
 
-def _row(tensor: Tensor, row: int) -> Tensor:
-    shape = (1, *tensor._shape[1:])
-    if tensor._datatype == "BYTES":
-        return Tensor(tensor._name, tensor.as_numpy()[row : row + 1])
-    return Tensor.received(tensor._name, tensor._datatype, shape, tensor._data[row : row + 1])
+def _rows(tensor: Tensor, count: int) -> list[Tensor]:
+    name, datatype = tensor._name, tensor._datatype
+    if datatype == "BYTES":
+        strings = tensor.as_numpy()
+        return [Tensor(name, strings[row : row + 1]) for row in range(count)]
+    shape, data = (1, *tensor._shape[1:]), tensor._data
+    rows: Any = data.reshape((len(data), *shape))[:count]  # cut in one call, and not one by one
+    return [Tensor.received(name, datatype, shape, row) for row in rows]

@@ -15,6 +15,7 @@ from .instance import Instance
 from .ipc import Frame, Kind
 from .ipc.channel import Channel
 from .ipc.lifeline import Lifeline
+from .ipc.patience import Alone
 from .ipc.waiter import Waiter
 from .output import Output
 from .received import Batches, Received
@@ -30,6 +31,7 @@ class Worker:
         self._inbox: deque[Any] = deque()  # Received; the frames START and STOP
         self._waiter = Waiter()
         self._own_threads = threads()
+        self._alone = Alone()
         self._usual_ns = 0  # about what the longest of the latest executions took
         channel.on(Kind.START, self._take)
         channel.on(Kind.STOP, self._take)
@@ -108,7 +110,7 @@ class Worker:
             self._output.end_lines()
         del requests, arrived
         # Requests that come singly want to be answered soon; under load nobody gains, and threads of the model's would share their lock with who looks.
-        self._channel.patient = count == 1 and threads() == self._own_threads
+        self._channel.patient = self._alone.came(count) and threads() == self._own_threads
         self._send(instance)
 
     @staticmethod

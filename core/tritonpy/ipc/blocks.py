@@ -1,0 +1,129 @@
+"""Rows of tensors that are left as they arrived, parts of a block of bytes, until somebody wants to see one of them.
+
+Who only passes rows on pays for none of their tensors: `pack` copies neighbours in a block together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .frame import aligned
+from .signatures import Signature, Wants
+
+
+class Block:
+    """`count` rows of one signature without texts, which lie in `payload` from `offset` on; `make` is that of `unpack`.
+
+    Raises ValueError where the payload ends before them. `end` is where the next block begins.
+    """
+
+    __slots__ = ("_make", "_starts", "count", "end", "payload", "signature")
+
+    def __init__(
+        self, signature: Signature, count: int, payload: np.ndarray, offset: int, make: Callable[..., Any]
+    ) -> None:
+        self.signature = signature
+        self.count = count
+        self.payload = payload
+        self._make = make
+        self._starts = []
+        for column in signature.columns:
+            self._starts.append(offset)
+            offset = aligned(offset + (column.nbytes or 0) * count)
+        if offset > payload.size:
+            raise ValueError("numbers beyond the end")
+        self.end = offset
+
+    def row(self, place: int) -> tuple[Any, ...]:
+        """Return the tensors of one row, as views."""
+        tensors = []
+        for column, start in zip(self.signature.columns, self._starts):
+            data: Any = np.ndarray(column.shape, column.dtype, self.payload, start + place * (column.nbytes or 0))
+            tensors.append(self._make(column.name, column.datatype, column.shape, data))
+        return tuple(tensors)
+
+    def parts(self, first: int, stop: int) -> list[np.ndarray]:
+        """Return the bytes of so many rows, column by column."""
+        columns = zip(self.signature.columns, self._starts)
+        return [
+            self.payload[start + first * (column.nbytes or 0) : start + stop * (column.nbytes or 0)]
+            for column, start in columns
+        ]
+
+
+class Placed:
+    """One row of a block, and its tensors once they were asked for."""
+
+    __slots__ = ("_tensors", "block", "place")
+
+    def __init__(self, block: Block, place: int) -> None:
+        self.block = block
+        self.place = place
+        self._tensors: tuple[Any, ...] | None = None
+
+    def tensors(self) -> tuple[Any, ...]:
+        """Return the tensors; the same objects each time, but for threads that ask at the same moment."""
+        if self._tensors is None:
+            self._tensors = self.block.row(self.place)
+        return self._tensors
+
+
+class PlacedRow(Placed, Sequence[Any]):
+    """The row as what it is in a frame."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self.block.signature.columns)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.tensors()[at]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tensors())
+
+
+class PlacedInputs(Placed, Mapping[str, Any]):
+    """The row as the inputs of a request, by their names."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self.block.signature.columns)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.tensors()[self.block.signature.places[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.block.signature.places)
+
+
+def neighbours(rows: Sequence[Any], wants: Sequence[Wants], start: int) -> tuple[int, list[list[np.ndarray]]]:
+    """Return where the rows end that are alike and placed, from the placed one at `start` on, and the bytes of each column of theirs."""
+    signature, wanted = rows[start].block.signature, wants[start]
+    columns: list[list[np.ndarray]] = [[] for _ in signature.columns]
+    count = len(rows)
+    stop = start
+    while stop < count and isinstance(rows[stop], Placed) and wants[stop] == wanted:
+        block, first = rows[stop].block, rows[stop].place
+        if block.signature is not signature and block.signature.key != signature.key:
+            break
+        begin, stop = stop, _end_of_run(rows, wants, stop)
+        for column, part in zip(columns, block.parts(first, first + stop - begin)):
+            column.append(part)
+    return stop, columns
+
+
+def _end_of_run(rows: Sequence[Any], wants: Sequence[Wants], start: int) -> int:
+    """Return where the rows end that follow each other in the block of the one at `start`."""
+    block, place, wanted = rows[start].block, rows[start].place, wants[start]
+    stop = start + 1
+    for row in rows[start + 1 :]:
+        place += 1
+        if not isinstance(row, Placed) or row.block is not block or row.place != place or wants[stop] != wanted:
+            break
+        stop += 1
+    return stop

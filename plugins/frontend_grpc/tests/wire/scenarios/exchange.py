@@ -1,0 +1,234 @@
+"""Calls that have a task, on any transport: `serve` makes a server of its own; a module of tests takes these in."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+
+import numpy as np
+import pytest
+
+from tritonpy import InferResponse
+from tritonpy_frontend_grpc.stream_call import MAX_UNSENT_BYTES
+from tritonpy_protos import grpc_service_pb2 as pb
+
+from ...fake_engine import echo, eventually, number, run
+from .frames import frame
+from .messages import asked
+
+ASKED = {"triton_enable_empty_final_response": pb.InferParameter(bool_param=True)}
+
+
+def parsed(messages):
+    return [pb.ModelStreamInferResponse.FromString(message) for message in messages]
+
+
+def test_a_stream_answers_in_order_and_ends_with_its_client(serve):
+    async def scenario():
+        requests = [asked("failing" if number % 10 == 3 else "identity", str(number)) for number in range(50)]
+        status, _, messages = await serve().stream("ModelStreamInfer", *requests).outcome()
+        answers = parsed(messages)
+        assert status == 0
+        assert [answer.infer_response.id for answer in answers] == [str(number) for number in range(50)]
+        assert [number for number, answer in enumerate(answers) if answer.error_message] == [3, 13, 23, 33, 43]
+
+    run(scenario)
+
+
+def test_answers_come_while_the_client_still_writes(serve):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", ended=False)
+        for request_id in "abc":
+            stream.feed(frame(asked(request_id=request_id)))
+            got = []
+            await eventually(lambda got=got: got.extend(stream.messages()) or got)
+            assert parsed(got)[0].infer_response.id == request_id
+        stream.feed(b"", ended=True)
+        assert (await stream.outcome())[0] == 0
+
+    run(scenario)
+
+
+def test_a_stream_without_a_message_has_none_for_an_answer(serve):
+    async def scenario():
+        assert await serve().stream("ModelStreamInfer").outcome() == (0, "", [])
+
+    run(scenario)
+
+
+def test_a_decoupled_model_answers_any_number_of_times(serve):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", asked("decoupled", "d", parameters=ASKED))
+        await eventually(lambda: server.engine.held)
+        (request,) = server.engine.held
+        for value in (1, 2):
+            request.respond(number(request, value))
+        request.respond(InferResponse((), "decoupled", 1, "d", empty=True))
+        *values, last = [one.infer_response for one in parsed((await stream.outcome())[2])]
+        assert [np.frombuffer(one.raw_output_contents[0], np.int32).tolist() for one in values] == [[1], [2]]
+        assert last.parameters["triton_final_response"].bool_param
+
+    run(scenario)
+
+
+def test_the_first_error_is_the_status_where_the_client_asks_for_that(serve):
+    async def scenario():
+        server = serve()
+        wish = ((b"triton_grpc_error", b"true"),)
+        stream = server.stream("ModelStreamInfer", asked(), asked("failing"), ended=False, metadata=wish)
+        status, text, messages = await stream.outcome()
+        assert (status, text, len(messages)) == (13, "the model failed", 1)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_client_that_leaves_cancels_all_its_requests(serve, ended):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", asked("later"), asked("decoupled"), ended=ended)
+        await eventually(lambda: len(server.engine.held) == 2)
+        stream.leave()
+        await eventually(lambda: all(request.cancelled for request in server.engine.held))
+        await stream.task
+        for request in server.engine.held:
+            request.respond(echo(request))
+        await server.serving.drain()
+
+    run(scenario)
+
+
+def test_a_deadline_ends_a_stream(serve):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", asked("later"), ended=False, grpc_timeout=b"50m")
+        await eventually(lambda: server.engine.held)
+        assert (await stream.outcome())[:2] == (4, "Deadline Exceeded")
+        assert server.engine.held[0].cancelled
+
+    run(scenario)
+
+
+def test_a_deadline_behind_the_first_answer_is_told_in_trailers(serve):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", asked(), asked("later"), ended=False, grpc_timeout=b"200m")
+        status, _, messages = await stream.outcome()
+        assert (status, len(messages), stream.trailers[b"grpc-status"]) == (4, 1, b"4")
+
+    run(scenario)
+
+
+def test_a_stream_that_is_not_read_is_not_written_to_and_then_not_read(serve):
+    async def scenario():
+        server, data = serve(), bytes(MAX_UNSENT_BYTES // 4)
+        stream = server.stream("ModelStreamInfer", ended=False)
+        stream.held_up = True
+        for _ in range(5):
+            await eventually(lambda: stream.asked)
+            stream.feed(frame(asked(data=data)))
+        await eventually(lambda: stream.sending)
+        for _ in range(10):
+            stream.feed(frame(asked("later")))
+            await asyncio.sleep(0)
+        assert not stream.asked
+        assert not server.engine.held
+        stream.feed(b"", ended=True)
+        stream.read_on()
+        await eventually(lambda: len(server.engine.held) == 10)
+        for request in server.engine.held:
+            request.respond(echo(request))
+        assert len((await stream.outcome())[2]) == 15
+
+    run(scenario)
+
+
+def test_a_client_that_leaves_while_it_is_written_to_ends_the_call(serve):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", asked(), asked("later"), ended=False)
+        stream.held_up = True
+        await eventually(lambda: stream.sending and server.engine.held)
+        stream.leave()
+        await asyncio.wait_for(stream.task, 20)
+        assert server.engine.held[0].cancelled
+
+    run(scenario)
+
+
+def test_a_stream_that_ends_in_the_middle_of_a_message_fails(serve):
+    async def scenario():
+        body = frame(asked()) + b"\0\0\0"
+        status, text, _ = await serve().stream("ModelStreamInfer", body=body).outcome()
+        assert (status, text) == (13, "the request ends in the middle of a message")
+
+    run(scenario)
+
+
+def test_messages_of_a_stream_are_compressed_both_ways(serve):
+    async def scenario():
+        server = serve(infer_response_compression_level="low")
+        body = frame(gzip.compress(asked(data=bytes(10_000))), 1) + frame(asked(data=b"1"))
+        stream = server.stream("ModelStreamInfer", body=body, grpc_encoding=b"gzip", grpc_accept_encoding=b"gzip")
+        first, second = (await stream.outcome())[2]
+        assert parsed([gzip.decompress(first.removeprefix(b"packed "))])[0].infer_response.raw_output_contents == [
+            bytes(10_000)
+        ]
+        assert parsed([second])[0].infer_response.raw_output_contents == [b"1"]
+        assert stream.headers[b"grpc-encoding"] == b"gzip"
+
+    run(scenario)
+
+
+def test_closing_ends_the_streams_that_clients_hold_open(serve):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", asked(), ended=False)
+        got = []
+        await eventually(lambda: got.extend(stream.messages()) or got)
+        await server.serving.drain()
+        await server.serving.close()
+        assert stream.over.is_set()
+        assert (await stream.outcome())[0] == 14
+
+    run(scenario)
+
+
+def test_closing_does_not_wait_for_ever_for_a_client_that_does_not_read(serve):
+    async def scenario():
+        server = serve()
+        stream = server.stream("ModelStreamInfer", asked(), ended=False)
+        stream.held_up = True
+        await eventually(lambda: stream.sending)
+        await server.serving.close()
+        assert not stream.over.is_set()
+        stream.leave()
+        await stream.task
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"", 12), (frame(b"") * 2, 12), (b"\0\0", 13), (frame(b"\xff\xff"), 3), (frame(b"", 1), 13)]
+)
+def test_a_call_of_one_message_has_one(serve, body, status):
+    async def scenario():
+        found, text, messages = await serve().stream("ServerLive", body=body).outcome()
+        assert (found, messages) == (status, [])
+        assert text
+
+    run(scenario)
+
+
+def test_nothing_is_left_of_calls_that_ended(serve):
+    async def scenario():
+        server, before = serve(), len(asyncio.all_tasks())
+        for _ in range(3):
+            await server.stream("ModelStreamInfer", asked(), ended=False, grpc_timeout=b"10m").outcome()
+            await server.stream("ServerLive", b"").outcome()
+        await eventually(lambda: len(asyncio.all_tasks()) == before)
+        await eventually(server.at_rest)
+
+    run(scenario)

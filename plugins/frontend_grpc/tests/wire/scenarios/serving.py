@@ -1,0 +1,147 @@
+"""Calls as they begin, on any transport: `serve` makes a server of its own; a module of tests takes these in."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tritonpy import ApiCategory, PermissionDenied, Restriction, Unauthenticated
+from tritonpy_protos import grpc_service_pb2 as pb
+
+from ...doorkeeper import Doorkeeper
+from ...fake_engine import FakeEngine, run
+from .messages import asked
+
+METHODS = ("ModelInfer", "ModelStreamInfer", "ServerMetadata", "/grpc.health.v1.Health/Check")
+
+
+def test_what_is_no_grpc_call_is_an_unsupported_media_type(serve):
+    async def scenario():
+        stream = serve().stream("ModelInfer", asked(), content_type=b"application/json")
+        assert stream.status == 415
+        assert stream.over.is_set()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("path", ["/a.B/C", "/", "ModelInferr", "/inference.GRPCInferenceService"])
+def test_a_method_that_does_not_exist_is_not_implemented(serve, path):
+    async def scenario():
+        assert await serve().stream(path, b"").outcome() == (12, "Method not found!", [])
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_head_that_is_not_grpcs_is_told_so_by_every_method(serve, method):
+    async def scenario():
+        server = serve()
+        assert (await server.stream(method, b"", te=None).outcome())[:2] == (2, "Missing :te header")
+        assert (await server.stream(method, b"", method="PUT").outcome())[:2] == (2, "Bad method header: PUT")
+        stream = server.stream(method, b"", grpc_encoding=b"zstd")
+        assert (await stream.outcome())[0] == 12
+        assert stream.headers[b"grpc-accept-encoding"] == b"identity,deflate,gzip"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_restricted_protocol_wants_its_header(serve, method):
+    groups = (ApiCategory.INFERENCE, ApiCategory.METADATA, ApiCategory.HEALTH)
+    given = Restriction(groups, "admin-key", "s3cret")
+
+    async def scenario():
+        server = serve(restricted_apis=(given,))
+        status, text, _ = await server.stream(method, ended=False).outcome()  # before any message is there
+        assert status == 14
+        assert text == "This protocol is restricted, expecting header 'triton-grpc-protocol-admin-key'"
+        key = ((b"triton-grpc-protocol-admin-key", b"s3cret"),)
+        assert (await server.stream(method, asked() if "Infer" in method else b"", metadata=key).outcome())[0] == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("refusal", "status"), [(Unauthenticated("who"), 16), (PermissionDenied("no"), 7)])
+def test_a_gatekeeper_may_refuse_a_call(serve, refusal, status):
+    async def scenario():
+        server = serve(gatekeeper=Doorkeeper(refusal))
+        assert (await server.stream("ModelInfer", asked()).outcome())[:2] == (status, refusal.message)
+        assert (await server.stream("ServerMetadata", ended=False).outcome())[:2] == (status, refusal.message)
+        streamed = pb.ModelStreamInferResponse.FromString(
+            (await server.stream("ModelStreamInfer", asked()).outcome())[2][0]
+        )
+        assert streamed.error_message == refusal.message
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+def test_who_calls_is_asked_before_a_message_is_read(serve, method):
+    async def scenario():
+        keeper = Doorkeeper()
+        keeper.key = "k"
+        assert (await serve(gatekeeper=keeper).stream(method, ended=False).outcome())[0] == 16
+
+    run(scenario)
+
+
+class Recording(FakeEngine):
+    def __init__(self):
+        super().__init__()
+        self.requests = []
+
+    def infer(self, request):
+        self.requests.append(request)
+        super().infer(request)
+
+
+def test_a_request_knows_its_caller_and_the_headers_that_are_forwarded(serve):
+    async def scenario():
+        keeper, engine = Doorkeeper(), Recording()
+        keeper.key = "k"
+        server = serve(engine, keeper, header_forward_pattern="^x-")
+        metadata = ((b"x-api-key", b"k"), (b"x-colour", b"red"), (b"y-other", b"z"), (b"x-data-bin", b"AAE"))
+        assert (await server.stream("ModelInfer", asked(), metadata=metadata).outcome())[0] == 0
+        assert (await server.stream("ModelStreamInfer", asked(), metadata=metadata).outcome())[0] == 0
+        for request in engine.requests:
+            assert request.principal is not None
+            assert dict(request.parameters) == {"x-api-key": "k", "x-colour": "red"}
+
+    run(scenario)
+
+
+def test_metadata_that_is_not_grpcs_is_refused_where_anybody_reads_it(serve):
+    async def scenario():
+        bad = ((b"x-data-bin", b"AAAAA"),)
+        server = serve(header_forward_pattern="^x-")
+        for method in METHODS:
+            assert (await server.stream(method, asked(), metadata=bad).outcome())[0] == 2
+
+    run(scenario)
+
+
+def test_draining_says_not_serving(serve):
+    async def scenario():
+        server = serve()
+        await server.serving.drain()
+        assert (await server.stream("/grpc.health.v1.Health/Check", b"").outcome())[2] == [b"\x08\x02"]
+        live = await server.stream("ServerLive", b"").outcome()
+        assert pb.ServerLiveResponse.FromString(live[2][0]).live
+
+    run(scenario)
+
+
+def test_many_calls_at_once_each_get_their_own_answer(serve):
+    async def scenario():
+        server = serve()
+        streams = [
+            server.stream("ModelStreamInfer" if number % 3 else "ModelInfer", asked(request_id=str(number)))
+            for number in range(300)
+        ]
+        for number, (status, _, (message,)) in enumerate(await asyncio.gather(*[each.outcome() for each in streams])):
+            kind = pb.ModelStreamInferResponse if number % 3 else pb.ModelInferResponse
+            found = kind.FromString(message)
+            assert (status, (found.infer_response if number % 3 else found).id) == (0, str(number))
+
+    run(scenario)

@@ -1,0 +1,91 @@
+"""Messages that are the same but for their data and the bytes of their id: two or three comparisons tell them, and where everything lies is known.
+
+Pure; knows no transport.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tritonpy import Tensor
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tritonpy_frontend_grpc.known_layouts import Layout, Outline
+
+EACH_LENGTH = 4  # forms that are remembered of one length
+MOST_LENGTHS = 512  # clients that send another length each time must not fill the memory
+
+
+class Place(NamedTuple):
+    """A tensor in a message: an array of `extent` and `dtype` that begins at `start`."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    extent: tuple[int, ...] | int
+    dtype: npt.DTypeLike
+    start: int
+
+
+class Form:
+    """What the messages of one form have in common: the length, the layout, and every byte but those of the id and the data."""
+
+    __slots__ = ("_fixed", "_id", "_places", "layout")
+
+    def __init__(self, raw: bytes, layout: Layout, outline: Outline) -> None:
+        self.layout = layout
+        self._id = outline.id_span
+        holes = sorted([span for span in (outline.id_span, *outline.spans) if span[0] < span[1]])
+        edges = [0, *[edge for hole in holes for edge in hole], len(raw)]
+        self._fixed = [(start, end, raw[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        self._places = [
+            Place(
+                each.name,
+                each.datatype,
+                each.shape,
+                each.extent if each.nbytes >= 0 else end - start,
+                each.dtype,
+                start,
+            )
+            for each, (start, end) in zip(layout.inputs, outline.spans, strict=True)
+        ]
+
+    def fits(self, raw: bytes) -> bool:
+        """Say whether a message of the same length has this form."""
+        return all([raw[start:end] == fixed for start, end, fixed in self._fixed])
+
+    def inputs(self, raw: bytes) -> dict[str, Tensor]:
+        """Return the tensors of a message that has this form, as views."""
+        return {
+            name: Tensor(name, datatype, shape, np.ndarray(extent, dtype, raw, start))
+            for name, datatype, shape, extent, dtype, start in self._places
+        }
+
+    def id(self, raw: bytes) -> str:
+        """Return the id of a message that has this form. Raises UnicodeDecodeError."""
+        start, end = self._id
+        return raw[start:end].decode() if end else ""
+
+
+class KnownForms:
+    """Finds the form of a message by its length, among the few that are remembered of each."""
+
+    def __init__(self) -> None:
+        self._forms: dict[int, list[Form]] = {}
+
+    def find(self, raw: bytes) -> Form | None:
+        """Return the form of `raw`, None where no message like it was remembered."""
+        for form in self._forms.get(len(raw), ()):
+            if form.fits(raw):
+                return form
+        return None
+
+    def remember(self, form: Form, length: int) -> None:
+        """Know messages of this form and length from now on; the oldest of many of one length is forgotten."""
+        if length not in self._forms and len(self._forms) >= MOST_LENGTHS:
+            self._forms.clear()
+        self._forms[length] = [form, *self._forms.get(length, ())][:EACH_LENGTH]

@@ -1,0 +1,11 @@
+"""The standard health service on grpc.aio."""
+
+from __future__ import annotations
+
+from grpc_health.v1.health_pb2_grpc import HealthServicer
+
+from tritonpy_frontend_grpc.health import Health
+
+
+class AioHealth(Health, HealthServicer):  # type: ignore[misc]  # the library has no types
+    """The library's class refuses what a newer protocol adds."""

@@ -1,0 +1,129 @@
+"""The short way of ModelInfer: no task, no coroutine, no future of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from tritonpy import Internal, TritonError, Unsupported
+from tritonpy_frontend_grpc.call import InferCall
+from tritonpy_frontend_grpc.deadline import DeadlineExceeded
+from tritonpy_frontend_grpc.wire.carried_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, CarriedCall
+from tritonpy_frontend_grpc.wire.compression import framed
+from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame, Frames
+from tritonpy_frontend_grpc.wire.replies import failed
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_grpc.service import InferenceService
+    from tritonpy_frontend_grpc.wire.compression import Compression
+    from tritonpy_frontend_grpc.wire.head import Head, Headers
+
+
+class CarriedInferCall(CarriedCall, InferCall):
+    """One call: reads its message, hands it over, and sends the answer."""
+
+    _frames: Frames | None = None
+    _begun = False  # the message is the service's
+    _finishing: asyncio.Task[None] | None = None
+
+    def __init__(self, service: InferenceService, head: Head) -> None:
+        self.over = False
+        self.request = None
+        self.head = head
+        self._service = service
+
+    @abstractmethod
+    def read(self) -> None:
+        """Have the next part of the body given to `take`."""
+
+    @abstractmethod
+    def send_answer(self, message: bytes) -> None:
+        """Send the whole answer, its message not compressed."""
+
+    @abstractmethod
+    def send_packed(self, encoding: str, frame: bytes) -> None:
+        """Send the whole answer, whose framed message may be compressed."""
+
+    @abstractmethod
+    def send_refusal(self, trailers: Headers) -> None:
+        """Send an answer without a message."""
+
+    @property
+    def missing(self) -> int:
+        """How many bytes of the message are still to come, as far as that is known."""
+        return 0 if self._frames is None else self._frames.missing
+
+    def take(self, part: bytes | memoryview, more: bool) -> None:
+        """Take the next part of the body; `more` says whether another one follows. What follows a message that was handed over is dropped."""
+        if self.over or self._begun:
+            return
+        if self._frames is None and PREFIX.size + int.from_bytes(part[1:5], "big") == len(part):
+            self.begin(Frame(part[0], bytes(part[5:])))
+        else:
+            self._collect(bytes(part), more)
+
+    def begin(self, frame: Frame) -> None:
+        """Hand the message over."""
+        try:
+            message = self.unframed(frame)
+        except TritonError as error:
+            self.fail(error)
+            return
+        self._begun = True
+        self._service.infer(message, self)
+
+    def leave(self) -> None:
+        """Take note that the client left."""
+        if not self.over:
+            self._stop()
+            self.status = CANCELLED
+            self.done()
+
+    def expire(self) -> None:
+        if not self.over:
+            self._stop()
+            self.fail(DeadlineExceeded("Deadline Exceeded"))
+
+    def finish(self, answer: bytes | TritonError) -> None:
+        if not isinstance(answer, bytes):
+            self.fail(answer)
+        elif self.compression is not None:
+            self._finishing = asyncio.create_task(self._finish_compressed(answer, self.compression))
+        else:
+            self.send_answer(answer)
+            self.done()
+
+    def fail(self, error: TritonError) -> None:
+        """Send how the call ended."""
+        self.over = True
+        self.status, trailers = failed(error)
+        self.send_refusal(trailers)
+        self.done()
+
+    def _collect(self, part: bytes, more: bool) -> None:
+        if self._frames is None:
+            self._frames = Frames()
+        self._frames.feed(part)
+        frame = self._frames.next()
+        if frame is not None and self._frames.partial:
+            self.fail(Unsupported(MORE_MESSAGES))
+        elif frame is not None:
+            self._frames = None
+            self.begin(frame)
+        elif more:
+            self.read()
+        elif self._frames.partial:
+            self.fail(Internal(INCOMPLETE))
+        else:
+            self.fail(Unsupported(NO_MESSAGE))
+
+    def _stop(self) -> None:
+        if self._begun:
+            self._service.cancel(self)
+        self.over = True
+
+    async def _finish_compressed(self, answer: bytes, compression: Compression) -> None:
+        frame = await framed(answer, compression)
+        self.send_packed(compression.name, frame)
+        self.done()

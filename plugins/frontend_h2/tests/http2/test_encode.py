@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import hpack
+
+from tritonpy_frontend_h2.http2.encode import encode
+
+
+def test_a_block_means_the_same_at_any_time_and_leaves_no_trace():
+    headers = [(b":status", b"200"), (b"content-type", b"application/grpc"), (b"x-bin", b"\0\xff")]
+    decoder = hpack.Decoder()
+    decoder.decode(hpack.Encoder().encode([(b"some", b"field"), (b":status", b"200")]))
+    before = list(decoder.header_table.dynamic_entries)
+    assert list(map(tuple, decoder.decode(encode(headers), raw=True))) == headers
+    assert list(decoder.header_table.dynamic_entries) == before

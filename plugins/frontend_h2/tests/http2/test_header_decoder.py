@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import hpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tritonpy_frontend_h2.http2.codes import COMPRESSION_ERROR, ENHANCE_YOUR_CALM
+from tritonpy_frontend_h2.http2.faults import ConnectionFault
+from tritonpy_frontend_h2.http2.header_decoder import HeaderDecoder
+
+NAMES = st.sampled_from([b":path", b":method", b"te", b"grpc-timeout", b"x"]) | st.binary(min_size=1, max_size=40)
+FIELDS = st.tuples(
+    NAMES, st.sampled_from([b"", b"POST", b"trailers", b"y" * 3000]) | st.binary(max_size=300), st.booleans()
+)
+BLOCKS = st.tuples(st.lists(FIELDS, max_size=8), st.booleans(), st.sampled_from([None, 0, 100, 4096]))
+
+
+@settings(deadline=None)
+@given(st.lists(BLOCKS, max_size=8))
+def test_it_understands_what_another_encoder_makes(blocks):
+    encoder, decoder = hpack.Encoder(), HeaderDecoder(1_000_000, 1_000_000)
+    for fields, huffman, size in blocks:
+        if size is not None:
+            encoder.header_table_size = size
+        block = encoder.encode(fields, huffman=huffman)
+        expected = [(name, value) for name, value, _ in fields]
+        found = decoder.decode(block)
+        assert found.headers == expected
+        assert found.size == sum(len(name) + len(value) + 32 for name, value in expected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.binary(max_size=60), max_size=6))
+def test_it_takes_and_refuses_what_another_decoder_does(blocks):
+    other, decoder = hpack.Decoder(1_000_000), HeaderDecoder(1_000_000, 1_000_000)
+    for block in blocks:
+        try:
+            expected = list(map(tuple, other.decode(block, raw=True)))
+        except hpack.HPACKError:
+            with pytest.raises(ConnectionFault) as fault:
+                decoder.decode(block)
+            assert fault.value.code == COMPRESSION_ERROR
+            return
+        assert decoder.decode(block).headers == expected
+
+
+def test_it_says_whether_later_blocks_mean_something_else():
+    decoder = HeaderDecoder(1000, 10_000)
+    assert not decoder.decode(b"\x83\x00\x01a\x01b").changed
+    assert decoder.decode(b"\x40\x01a\x01b").changed
+    assert decoder.decode(b"\xbe").headers == [(b"a", b"b")]
+    assert decoder.decode(b"\x20").changed
+    with pytest.raises(ConnectionFault):
+        decoder.decode(b"\xbe")
+
+
+def test_a_list_beyond_the_limit_is_counted_and_not_kept_but_its_fields_are_remembered():
+    decoder = HeaderDecoder(100, 10_000)
+    found = decoder.decode(b"\x40\x01a\x7f\x01" + b"v" * 128)
+    assert found.headers == []
+    assert found.size == 161
+    assert decoder.decode(b"\xbe").size == 161
+
+
+def test_a_list_far_beyond_it_ends_the_connection():
+    with pytest.raises(ConnectionFault) as fault:
+        HeaderDecoder(100, 200).decode(b"\x83" * 10)
+    assert fault.value.code == ENHANCE_YOUR_CALM
+
+
+def test_a_number_that_goes_on_and_on_is_none():
+    with pytest.raises(ConnectionFault):
+        HeaderDecoder(100, 200).decode(b"\xff" + b"\x80" * 10 + b"\x01")

@@ -1,0 +1,13 @@
+"""gRPC for tritonpy on an HTTP/2 server of its own, on the server's event loop. Discovery imports this module only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tritonpy import hookimpl
+
+
+@hookimpl
+def tritonpy_transports() -> Mapping[str, str]:
+    """Offer the transport as `h2`."""
+    return {"h2": "tritonpy_frontend_h2.transport:H2Transport"}

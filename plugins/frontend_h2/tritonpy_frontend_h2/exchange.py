@@ -1,0 +1,61 @@
+"""One gRPC call on a stream that has a task: any but ModelInfer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from tritonpy_frontend_grpc.wire.exchange import Exchange
+from tritonpy_frontend_h2.blocks import head_block, refusal_block, trailer_block
+from tritonpy_frontend_h2.http2.calls import Receiver
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_grpc.wire.head import Head, Headers
+    from tritonpy_frontend_h2.http2.calls import Stream
+
+
+class H2Exchange(Exchange, Receiver):
+    """What came and was not read yet is held, so that a client sends no more than that. A client that does not read is waited for."""
+
+    _begun = False  # the answer's head was sent
+    _wanted: asyncio.Future[None] | None = None  # what came is waited for
+    _room: asyncio.Future[None] | None = None  # the client is waited for
+
+    def __init__(self, head: Head, stream: Stream) -> None:
+        super().__init__(head)
+        self._stream = stream
+        self._parts: deque[tuple[bytes, bool]] = deque()
+
+    def data(self, data: bytes | memoryview, ended: bool) -> None:
+        self._stream.hold(len(data))
+        self._parts.append((bytes(data), not ended))
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
+
+    def reset(self) -> None:
+        self.leave()
+
+    def resume(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
+    async def receive(self) -> tuple[bytes, bool]:
+        while not self._parts:
+            self._wanted = asyncio.get_running_loop().create_future()
+            await self._wanted
+        part = self._parts.popleft()
+        self._stream.consumed(len(part[0]))
+        return part
+
+    async def send(self, head: Headers | None, data: bytes, trailers: Headers | None) -> None:
+        stream = self._stream
+        if trailers is None:
+            if not stream.send(head_block(head) if head else None, (data,), None):
+                self._room = asyncio.get_running_loop().create_future()
+                await self._room
+        elif head is None and not self._begun:
+            stream.send(None, (), refusal_block(trailers))
+        else:
+            stream.send(head_block(head) if head else None, (data,) if data else (), trailer_block(trailers))
+        self._begun = True

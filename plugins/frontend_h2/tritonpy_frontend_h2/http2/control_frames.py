@@ -1,0 +1,154 @@
+"""Frames that bring neither header lists nor bodies: settings, windows, pings, resets, farewells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from tritonpy_frontend_h2.http2 import codes, frames
+from tritonpy_frontend_h2.http2.codes import FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR
+from tritonpy_frontend_h2.http2.faults import ConnectionFault
+from tritonpy_frontend_h2.http2.ping_strikes import PingRules, PingStrikes
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_h2.http2.connection import Connection
+
+_SETTING = Struct(">HI")
+_WINDOW = 0x7FFFFFFF
+_PAYLOAD = Struct(">Q")
+
+
+class ControlFrames:
+    """What they do to a connection."""
+
+    def __init__(self, connection: Connection, rules: PingRules, clock: Callable[[], float]) -> None:
+        self._connection = connection
+        self._strikes = PingStrikes(rules)
+        self._clock = clock
+        self._pings: dict[bytes, Callable[[], None]] = {}
+        self._pinged = 0
+        self._sends = 0  # parts of answers before the last ping of the client
+        self.greeted = False  # the client's settings came
+        self.initial_window = codes.USUAL_WINDOW
+        self._kinds: dict[int, Callable[[int, int, bytes], None]] = {
+            codes.PRIORITY: self._priority,
+            codes.RST_STREAM: self._rst_stream,
+            codes.SETTINGS: self._settings,
+            codes.PUSH_PROMISE: self._push_promise,
+            codes.PING: self._ping,
+            codes.GOAWAY: self._goaway,
+            codes.WINDOW_UPDATE: self._window_update,
+        }
+
+    def take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        """Take a frame; one of an unknown kind is ignored. Raises ConnectionFault where it may not be."""
+        take = self._kinds.get(kind)
+        if take is None:
+            self._connection.patience.charge("unknown frames")
+        else:
+            take(flags, stream, payload)
+
+    def ping(self, answered: Callable[[], None]) -> None:
+        """Ask for a sign of life; `answered` is called when it comes."""
+        self._pinged += 1
+        payload = _PAYLOAD.pack(self._pinged)
+        self._pings[payload] = answered
+        self._connection.sender.control(frames.ping(payload, ack=False))
+
+    def _priority(self, _flags: int, stream: int, payload: bytes) -> None:
+        self._connection.patience.charge("priorities")
+        if not stream:
+            raise ConnectionFault(PROTOCOL_ERROR, "a priority without a stream")
+        if len(payload) != 5:
+            self._connection.refuse(stream, FRAME_SIZE_ERROR)
+
+    def _rst_stream(self, _flags: int, stream: int, payload: bytes) -> None:
+        _expect(payload, 4)
+        self._connection.patience.charge("resets")
+        found = self._connection.find(stream)
+        if found is not None:
+            self._connection.forget(found)
+            found.receiver.reset()
+
+    def _settings(self, flags: int, stream: int, payload: bytes) -> None:
+        if stream:
+            raise ConnectionFault(PROTOCOL_ERROR, "settings of a stream")
+        if flags & codes.ACK:
+            _expect(payload, 0)
+            return
+        if len(payload) % _SETTING.size:
+            raise ConnectionFault(FRAME_SIZE_ERROR, "settings of another length")
+        self._connection.patience.charge("settings")
+        self.greeted = True
+        self._connection.sender.control(frames.SETTINGS_ACK)  # ahead of the data that they allow
+        for name, value in _SETTING.iter_unpack(payload):
+            self._apply(name, value)
+
+    def _apply(self, name: int, value: int) -> None:
+        if name == codes.INITIAL_WINDOW_SIZE:
+            if value > codes.LARGEST_WINDOW:
+                raise ConnectionFault(FLOW_CONTROL_ERROR, "a window that is too large")
+            more, self.initial_window = value - self.initial_window, value
+            sender = self._connection.sender
+            for stream in list(self._connection.streams.values()):
+                if more and not sender.widen(stream, more):
+                    raise ConnectionFault(FLOW_CONTROL_ERROR, "a window that is too large")
+        elif name == codes.MAX_FRAME_SIZE:
+            if not codes.SMALLEST_FRAME_LIMIT <= value <= codes.LARGEST_FRAME_LIMIT:
+                raise ConnectionFault(PROTOCOL_ERROR, "a frame size that cannot be")
+            self._connection.sender.frame_limit = value
+        elif name == codes.ENABLE_PUSH and value > 1:
+            raise ConnectionFault(PROTOCOL_ERROR, "a switch that is neither on nor off")
+
+    def _push_promise(self, _flags: int, _stream: int, _payload: bytes) -> None:
+        raise ConnectionFault(PROTOCOL_ERROR, "a promise of a client")
+
+    def _ping(self, flags: int, stream: int, payload: bytes) -> None:
+        if stream:
+            raise ConnectionFault(PROTOCOL_ERROR, "a ping of a stream")
+        _expect(payload, 8)
+        if flags & codes.ACK:
+            answered = self._pings.pop(payload, None)
+            if answered is not None:
+                answered()
+            return
+        connection = self._connection
+        sends = connection.sender.sends
+        if sends == self._sends:  # others measure how fast answers come
+            connection.patience.charge("pings")
+        if self._strikes.is_too_many(self._clock(), sends, idle=not connection.streams):
+            raise ConnectionFault(codes.ENHANCE_YOUR_CALM, "too_many_pings")
+        self._sends = sends
+        connection.sender.control(frames.ping(payload, ack=True))
+
+    def _goaway(self, _flags: int, stream: int, payload: bytes) -> None:
+        """Take note of nothing: its streams are answered, and the client closes the connection."""
+        if stream:
+            raise ConnectionFault(PROTOCOL_ERROR, "a farewell of a stream")
+        if len(payload) < 8:
+            raise ConnectionFault(FRAME_SIZE_ERROR, "a farewell that is too short")
+        self._connection.patience.charge("farewells")
+
+    def _window_update(self, _flags: int, stream: int, payload: bytes) -> None:
+        _expect(payload, 4)
+        count = int.from_bytes(payload, "big") & _WINDOW
+        sender = self._connection.sender
+        if not stream:
+            if not count:
+                raise ConnectionFault(PROTOCOL_ERROR, "a window that grows by nothing")
+            if not sender.widen(None, count):
+                raise ConnectionFault(FLOW_CONTROL_ERROR, "a window that is too large")
+            return
+        found = self._connection.find(stream)
+        if found is None:
+            return
+        if not count:
+            self._connection.refuse(stream, PROTOCOL_ERROR)
+        elif not sender.widen(found, count):
+            self._connection.refuse(stream, FLOW_CONTROL_ERROR)
+
+
+def _expect(payload: bytes, length: int) -> None:
+    if len(payload) != length:
+        raise ConnectionFault(FRAME_SIZE_ERROR, "a frame of another length")

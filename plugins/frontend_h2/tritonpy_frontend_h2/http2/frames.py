@@ -1,0 +1,76 @@
+"""Frames as they are written."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from tritonpy_frontend_h2.http2.codes import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    PING,
+    RST_STREAM,
+    SETTINGS,
+    SMALLEST_FRAME_LIMIT,
+    WINDOW_UPDATE,
+)
+
+# Length and kind share the first four bytes; flags; the stream.
+START = Struct(">IBI")
+_START_AND_NUMBER = Struct(">IBII")
+_GOAWAY = Struct(">IBIII")
+_SETTING = Struct(">HI")
+
+SETTINGS_ACK = START.pack(SETTINGS, ACK, 0)
+
+
+def start(kind: int, flags: int, stream: int, length: int) -> bytes:
+    """Return the nine bytes ahead of a payload."""
+    return START.pack(length << 8 | kind, flags, stream)
+
+
+def settings(values: dict[int, int]) -> bytes:
+    """Return our settings."""
+    return start(SETTINGS, 0, 0, 6 * len(values)) + b"".join([_SETTING.pack(*item) for item in values.items()])
+
+
+def ping(payload: bytes, *, ack: bool) -> bytes:
+    """Return a PING; `payload` has 8 bytes."""
+    return start(PING, ACK if ack else 0, 0, 8) + payload
+
+
+def goaway(last_stream: int, code: int, text: bytes = b"") -> bytes:
+    """Return what says that streams after `last_stream` are not served."""
+    return _GOAWAY.pack((8 + len(text)) << 8 | GOAWAY, 0, 0, last_stream, code) + text
+
+
+def rst_stream(stream: int, code: int) -> bytes:
+    """Return what ends one stream."""
+    return _START_AND_NUMBER.pack(4 << 8 | RST_STREAM, 0, stream, code)
+
+
+def window_update(stream: int, count: int) -> bytes:
+    """Return what lets the client send `count` bytes more, on the connection where `stream` is 0."""
+    return _START_AND_NUMBER.pack(4 << 8 | WINDOW_UPDATE, 0, stream, count)
+
+
+def header_block(stream: int, block: bytes, *, last: bool) -> bytes:
+    """Return a block in as many frames as every client takes."""
+    end = END_STREAM if last else 0
+    if len(block) <= SMALLEST_FRAME_LIMIT:
+        return START.pack(len(block) << 8 | HEADERS, end | END_HEADERS, stream) + block
+    first, rest = block[:SMALLEST_FRAME_LIMIT], block[SMALLEST_FRAME_LIMIT:]
+    frames = [start(HEADERS, end, stream, len(first)), first]
+    while rest:
+        part, rest = rest[:SMALLEST_FRAME_LIMIT], rest[SMALLEST_FRAME_LIMIT:]
+        frames += [start(CONTINUATION, 0 if rest else END_HEADERS, stream, len(part)), part]
+    return b"".join(frames)
+
+
+def data_start(stream: int, length: int) -> bytes:
+    """Return what goes ahead of a part of a body that is not its end: trailers always follow."""
+    return START.pack(length << 8 | DATA, 0, stream)

@@ -1,0 +1,119 @@
+"""HPACK as clients use it: blocks to header lists, with the memory that a connection keeps of fields."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hpack import HPACKError
+from hpack.huffman_table import decode_huffman
+from hpack.table import HeaderTable
+
+from tritonpy_frontend_h2.http2.codes import COMPRESSION_ERROR, ENHANCE_YOUR_CALM
+from tritonpy_frontend_h2.http2.faults import ConnectionFault
+
+Field = tuple[bytes, bytes]
+_STATIC = HeaderTable.STATIC_TABLE
+_STATIC_COUNT = len(_STATIC)
+_TABLE_SIZE = 4096  # ours, which is never announced: it is what HTTP/2 begins with
+_OVERHEAD = 32  # of each field, as HPACK counts
+_LONGEST_INTEGER = 5  # bytes after the prefix: 35 bits
+
+
+class Decoded(NamedTuple):
+    """A header list, its size as HTTP/2 counts it, and whether decoding it changed what later blocks mean."""
+
+    headers: list[Field]
+    size: int
+    changed: bool
+
+
+class HeaderDecoder:
+    """Decodes the blocks of one connection, in their order.
+
+    Of a list larger than `limit` no fields are kept, only its size; one larger than `largest` ends the connection.
+    """
+
+    def __init__(self, limit: int, largest: int) -> None:
+        self._limit = limit
+        self._largest = largest
+        self._table = HeaderTable()
+        self._block = b""
+        self._at = 0
+        self._changed = False
+
+    def decode(self, block: bytes) -> Decoded:
+        """Return what a complete block holds. Raises ConnectionFault where it is no HPACK or far too large."""
+        self._block, self._at, self._changed = block, 0, False
+        try:
+            return self._decode()
+        except (HPACKError, IndexError) as error:
+            raise ConnectionFault(COMPRESSION_ERROR, "a header block that is no HPACK") from error
+
+    def _decode(self) -> Decoded:
+        block, length, limit = self._block, len(self._block), self._limit
+        headers: list[Field] = []
+        size = 0
+        while self._at < length:
+            first = block[self._at]
+            if first >= 0x80:
+                field = self._field(self._integer(0x7F))
+            elif first >= 0x40:
+                field = self._literal(0x3F)
+                self._table.add(*field)
+                self._changed = True
+            elif first >= 0x20:
+                self._resize(allowed=size == 0)
+                continue
+            else:
+                field = self._literal(0x0F)
+            size += len(field[0]) + len(field[1]) + _OVERHEAD
+            if size <= limit:
+                headers.append(field)
+            elif size > self._largest:
+                raise ConnectionFault(ENHANCE_YOUR_CALM, "a header list that is far too large")
+        return Decoded(headers, size, self._changed)
+
+    def _field(self, index: int) -> Field:
+        if index > _STATIC_COUNT:
+            return self._table.dynamic_entries[index - _STATIC_COUNT - 1]
+        if index == 0:
+            raise HPACKError("no field has the index 0")
+        return _STATIC[index - 1]
+
+    def _literal(self, mask: int) -> Field:
+        index = self._integer(mask)
+        name = self._field(index)[0] if index else self._text()
+        return name, self._text()
+
+    def _resize(self, *, allowed: bool) -> None:
+        size = self._integer(0x1F)
+        if not allowed or size > _TABLE_SIZE:
+            raise HPACKError("a table size where or as large as none may be")
+        self._table.maxsize = size
+        self._changed = True
+
+    def _integer(self, mask: int) -> int:
+        """Return the number whose first bits are below `mask` in the next byte."""
+        block, at = self._block, self._at
+        value = block[at] & mask
+        at += 1
+        if value == mask:
+            for shift in range(0, 7 * _LONGEST_INTEGER, 7):
+                byte = block[at]
+                at += 1
+                value += (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+            else:
+                raise HPACKError("a number that does not end")
+        self._at = at
+        return value
+
+    def _text(self) -> bytes:
+        packed = self._block[self._at] >= 0x80
+        length = self._integer(0x7F)
+        text = self._block[self._at : self._at + length]
+        if len(text) < length:
+            raise HPACKError("a text that does not end")
+        self._at += length
+        return decode_huffman(text) if packed else text

@@ -1,0 +1,44 @@
+"""Header blocks that were met before on a connection: clients send the same few again and again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tritonpy_frontend_h2.http2.calls import Headers
+from tritonpy_frontend_h2.http2.header_decoder import HeaderDecoder
+from tritonpy_frontend_h2.http2.rules import is_request
+
+_MOST = 64
+_LONGEST = 1024
+
+
+class Head(NamedTuple):
+    """A header list as it came, its size as HTTP/2 counts it, and whether it is one of a request."""
+
+    headers: Headers
+    size: int
+    valid: bool
+
+
+class KnownBlocks:
+    """Decodes blocks; one that is known costs a look-up. It is forgotten when the fields that blocks refer to change."""
+
+    __slots__ = ("_decoder", "_known", "_limit", "get")
+
+    def __init__(self, limit: int, largest: int) -> None:
+        self._limit = limit
+        self._decoder = HeaderDecoder(limit, largest)
+        self._known: dict[bytes, Head] = {}
+        self.get = self._known.get  # what a block means, None where it has to be decoded
+
+    def decode(self, block: bytes) -> Head:
+        """Return what a block means. Raises ConnectionFault where it is no HPACK or far too large."""
+        headers, size, changed = self._decoder.decode(block)
+        head = Head(headers, size, size > self._limit or is_request(headers))
+        if changed:
+            self._known.clear()
+        elif len(block) <= _LONGEST:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[block] = head
+        return head

@@ -1,0 +1,192 @@
+"""What leaves on a connection: in the order of the calls where windows allow it, and in turns where they do not."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tritonpy_frontend_h2.http2.codes import LARGEST_WINDOW, SMALLEST_FRAME_LIMIT, USUAL_WINDOW
+from tritonpy_frontend_h2.http2.frames import data_start, header_block
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_h2.http2.server_stream import ServerStream
+
+Piece = bytes | memoryview
+# How much is made ready at a time, so that an answer for a slow client waits here as what it is and not as frames.
+_AT_ONCE = 1024 * 1024
+_TURN = 256 * 1024  # what a stream may send before it is another's turn
+_JOINED = 16 * 1024  # shorter pieces are written together; longer ones are not copied
+
+
+class Backlog:
+    """What a stream has yet to send."""
+
+    __slots__ = ("awaited", "pieces", "size", "trailers")
+
+    def __init__(self, pieces: Sequence[bytes], size: int, trailers: bytes | None) -> None:
+        self.pieces: deque[Piece] = deque([piece for piece in pieces if piece])
+        self.size = size
+        self.trailers = trailers
+        self.awaited = False  # the receiver was told to wait
+
+    def add(self, pieces: Sequence[bytes], size: int, trailers: bytes | None) -> None:
+        """Take more of the same answer; the receiver waits."""
+        self.pieces.extend([piece for piece in pieces if piece])
+        self.size += size
+        self.trailers = trailers
+        self.awaited = True
+
+    def take(self, count: int) -> list[Piece]:
+        """Take `count` bytes out, without a copy."""
+        taken: list[Piece] = []
+        self.size -= count
+        while count:
+            piece = self.pieces.popleft()
+            if len(piece) > count:
+                view = memoryview(piece)
+                self.pieces.appendleft(view[count:])
+                piece = view[:count]
+            taken.append(piece)
+            count -= len(piece)
+        return taken
+
+
+class Sender:
+    """Makes the frames of answers. `wake` is called when there is something to take after there was nothing."""
+
+    __slots__ = ("_out", "_size", "_waiting", "_wake", "awake", "frame_limit", "open", "sends", "window")
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._out: list[Piece] = []
+        self._size = 0
+        self._waiting: dict[ServerStream, None] = {}
+        self.awake = False  # somebody is going to call `take` anyway
+        self.open = True  # what is taken is sent soon
+        self.sends = 0  # parts of answers so far
+        self.window = USUAL_WINDOW
+        self.frame_limit = SMALLEST_FRAME_LIMIT
+
+    def control(self, frame: bytes) -> None:
+        """Send a frame that no window holds back."""
+        if not self.awake:
+            self.awake = True
+            self._wake()
+        self._out.append(frame)
+        self._size += len(frame)
+
+    def send(self, stream: ServerStream, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
+        """Send, or keep what does not fit yet; say whether nothing was kept."""
+        if not self.awake:
+            self.awake = True
+            self._wake()
+        self.sends += 1
+        if headers is not None:
+            self._put(header_block(stream.number, headers, last=False))
+        length = sum(map(len, data))
+        if stream.backlog is not None:
+            stream.backlog.add(data, length, trailers)
+            return False
+        if length:
+            if length > self.window or length > stream.window or length > self.frame_limit or not self.has_room:
+                return self._send_in_turns(stream, Backlog(data, length, trailers))
+            self.window -= length
+            stream.window -= length
+            self._out += (data_start(stream.number, length), *data)
+            self._size += length
+        if trailers is not None:
+            self._put(header_block(stream.number, trailers, last=True))
+            stream.answered()
+        return True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether bodies may be made ready."""
+        return self.open and self._size < _AT_ONCE
+
+    def take(self) -> list[Piece]:
+        """Take out what is to be written now: few pieces, the large ones as they were given."""
+        out, size = self._out, self._size
+        self._out, self._size, self.awake = [], 0, False
+        if size <= _JOINED:
+            return [b"".join(out)] if out else []
+        taken: list[Piece] = []
+        run: list[Piece] = []
+        for piece in out:
+            if len(piece) < _JOINED:
+                run.append(piece)
+            else:
+                if run:
+                    taken.append(b"".join(run))
+                    run = []
+                taken.append(piece)
+        if run:
+            taken.append(b"".join(run))
+        return taken
+
+    def go_on(self) -> None:
+        """Make more ready, after windows grew or what was taken is written."""
+        if self._waiting and self.has_room:
+            if not self.awake:
+                self.awake = True
+                self._wake()
+            self._pump()
+
+    def widen(self, stream: ServerStream | None, count: int) -> bool:
+        """Let `count` bytes more leave, on the connection without a stream; say whether a window can be so large."""
+        if stream is None:
+            self.window += count
+            possible = self.window <= LARGEST_WINDOW
+        else:
+            stream.window += count
+            possible = stream.window <= LARGEST_WINDOW
+            if stream.backlog is not None:
+                self._waiting[stream] = None
+        self.go_on()
+        return possible
+
+    def forget(self, stream: ServerStream) -> None:
+        """Drop what a stream has yet to send."""
+        stream.backlog = None
+        self._waiting.pop(stream, None)
+
+    def _put(self, frame: bytes) -> None:
+        self._out.append(frame)
+        self._size += len(frame)
+
+    def _send_in_turns(self, stream: ServerStream, backlog: Backlog) -> bool:
+        stream.backlog = backlog
+        self._waiting[stream] = None
+        self._pump()
+        backlog.awaited = True
+        return stream.backlog is not backlog
+
+    def _pump(self) -> None:
+        while self._waiting and self.window > 0 and self.has_room:
+            stream = next(iter(self._waiting))
+            del self._waiting[stream]
+            if stream.backlog is not None:
+                self._turn(stream, stream.backlog)
+
+    def _turn(self, stream: ServerStream, backlog: Backlog) -> None:
+        most = min(_TURN, self.window, stream.window)
+        while most > 0 and backlog.size:
+            count = min(backlog.size, most, self.frame_limit)
+            self._out += (data_start(stream.number, count), *backlog.take(count))
+            self._size += count
+            self.window -= count
+            stream.window -= count
+            most -= count
+        if not backlog.size:
+            self._end_turns(stream, backlog)
+        elif stream.window > 0:
+            self._waiting[stream] = None
+
+    def _end_turns(self, stream: ServerStream, backlog: Backlog) -> None:
+        stream.backlog = None
+        if backlog.trailers is not None:
+            self._put(header_block(stream.number, backlog.trailers, last=True))
+            stream.answered()
+        elif backlog.awaited:
+            stream.receiver.resume()
