@@ -24,6 +24,7 @@ SIBLINGS = {
     "tritonpy-protos": "protos",
     "tritonpy-frontend-http": "plugins/frontend_http",
     "tritonpy-frontend-grpc": "plugins/frontend_grpc",
+    "tritonpy-frontend-h2": "plugins/frontend_h2",
     "tritonpy-batching-dynamic": "plugins/batching_dynamic",
     "tritonpy-batching-sequence": "plugins/batching_sequence",
     "tritonpy-ensemble": "plugins/ensemble",

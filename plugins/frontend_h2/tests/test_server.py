@@ -348,12 +348,11 @@ def test_an_old_connection_gives_all_that_was_answered_to_a_client_that_reads_sl
     large = bytes(30_000_000)
 
     async def scenario():
-        async with serving(lambda each: each.stream.send(HEAD, (large,), OK), max_connection_age_ms=100) as (
-            _,
-            _,
-            port,
-        ):
+        async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, _, port):
             client = await Client.to(port, HELLO + WIDE + begin(1, ended=True))
+            await eventually(lambda: [each for each in server._open if each._transport.get_write_buffer_size()])
+            (connection,) = server._open
+            connection.retire("max_age")
             await client.until(GOAWAY)  # somewhere between the data
             client.writer.write(frame(PING, 1, 0, (1).to_bytes(8, "big")))
             end = b""
