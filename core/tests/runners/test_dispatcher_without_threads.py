@@ -265,3 +265,13 @@ def test_answers_are_flushed_without_the_lock_whatever_is_found(hall: Hall) -> N
     hall.dispatcher.wake()
     assert held
     assert not any(held)
+
+
+def test_an_instance_that_has_nothing_to_do_is_rung_before_one_that_would_only_keep_more_ready(hall: Hall) -> None:
+    busy, free = Told(0), Told(1)
+    first = hall.enqueue()
+    assert hall.take(busy) == [first]
+    assert hall.take(busy) is None  # it stands first in line for more
+    assert hall.take(free) is None
+    hall.enqueue()
+    assert (busy.rings, free.rings) == (0, 1)

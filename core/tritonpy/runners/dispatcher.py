@@ -262,8 +262,8 @@ class Dispatcher:
         self.wake()
 
     def _ring(self, now: int) -> None:
-        # Rings at most one instance: when it has taken its batch, it rings the next one.
-        for slot in self._idle:
+        # Rings at most one instance: when it has taken its batch, it rings the next one. Who has nothing to do comes before who would only keep it ready.
+        for slot in self._idle if len(self._idle) == 1 else sorted(self._idle, key=_open):
             if slot.room() <= 0:
                 continue
             ready = self._scheduler.ready(slot.index, now)
@@ -316,6 +316,10 @@ class Dispatcher:
         except Exception as error:
             self.failed(error)
         self.flush()
+
+
+def _open(slot: Slot) -> int:
+    return slot.open
 
 
 def _raise(error: Exception) -> None:
