@@ -37,9 +37,10 @@ def test_no_callback_runs_before_its_time(timer: Timer) -> None:
     assert seen[0] >= due
 
 
-def test_an_earlier_time_wakes_the_thread(timer: Timer) -> None:
+@pytest.mark.parametrize("far", [FAR, 1 << 80])
+def test_an_earlier_time_wakes_the_thread(timer: Timer, far: int) -> None:
     done = threading.Event()
-    timer.at(FAR, lambda: None)
+    timer.at(far, lambda: None)
     timer.at(now_ns(), done.set)
     assert done.wait(10)
 

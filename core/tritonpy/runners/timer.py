@@ -58,7 +58,7 @@ class Timer:
                 if not self._heap:
                     self._changed.wait()
                 elif (wait_ns := self._heap[0][0] - now_ns()) > 0:
-                    self._changed.wait(wait_ns / 1e9)
+                    self._changed.wait(min(wait_ns / 1e9, threading.TIMEOUT_MAX))
                 else:
                     return heapq.heappop(self._heap)[2]
         return None

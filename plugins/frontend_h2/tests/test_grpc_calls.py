@@ -5,7 +5,7 @@ import pytest
 from plugins.frontend_grpc.tests.fake_engine import run
 from plugins.frontend_grpc.tests.wire.scenarios.messages import asked
 from plugins.frontend_grpc.tests.wire.scenarios.serving import *  # noqa: F403
-from tritonpy_frontend_h2.grpc_calls import MOST_HEADS
+from tritonpy_frontend_h2.grpc_calls import MOST_FIELDS, MOST_HEADS
 
 from .h2_like import Server, Stream
 
@@ -35,6 +35,16 @@ def test_what_follows_from_heads_is_kept_for_some_of_them(count):
         for _ in range(count):
             assert (await server.stream("ModelInfer", asked()).outcome())[0] == 0
         assert len(server.calls._heads) <= MOST_HEADS
+
+    run(scenario)
+
+
+def test_heads_with_many_fields_are_not_kept():
+    async def scenario():
+        server = Server()
+        for count in (1, MOST_FIELDS):
+            await server.stream("ModelInfer", asked(), metadata=((b"x-key", b"v"),) * count).outcome()
+        assert len(server.calls._heads) == 1
 
     run(scenario)
 

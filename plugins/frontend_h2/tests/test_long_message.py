@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from plugins.frontend_grpc.tests.wire.scenarios.frames import frame
@@ -45,3 +48,25 @@ def test_a_message_is_bytes_and_no_copy_of_what_was_read():
 )
 def test_room_is_made_for_long_messages_that_are_on_their_way(start, expected):
     assert is_long(start) is expected
+
+
+ANNOUNCED = """
+from resource import getpagesize
+from tritonpy.interpreter import prepare_interpreter
+from tritonpy_frontend_h2.long_message import LongMessage
+
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * getpagesize()
+
+prepare_interpreter()
+before = resident()
+announced = [LongMessage((31 << 20).to_bytes(5, "big")) for _ in range(30)]
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there memory is counted so")
+def test_what_is_only_announced_takes_no_memory():
+    done = subprocess.run([sys.executable, "-c", ANNOUNCED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 50 * 2**20

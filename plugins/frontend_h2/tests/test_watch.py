@@ -142,3 +142,17 @@ def test_a_call_since_the_last_look_makes_it_wait_longer():
     connection, watch = watched(idle=100.0)
     connection.done = 7
     assert pass_time(watch, 1000) == [(112.5, "finish connection idle")]
+
+
+@pytest.mark.parametrize("pings", [0, 2])
+def test_further_pings_do_not_put_off_the_end_of_who_is_silent(pings):
+    _, watch = watched(keepalive=10.0, keepalive_timeout=25.0, without_calls=True, pings=pings)
+    assert pass_time(watch, 1000) == [(10.0, "ping"), (35.0, "fail ping_timeout")]
+
+
+def test_a_client_that_is_heard_has_longer_to_answer():
+    connection, watch = watched(keepalive=100.0, keepalive_timeout=20.0, without_calls=True)
+    assert watch.look(100.0) == 120.0
+    connection.heard = 110.0
+    assert pass_time(watch, 1000, 120.0) == [(130.0, "fail ping_timeout")]
+    assert connection.asked == ["ping", "fail ping_timeout"]

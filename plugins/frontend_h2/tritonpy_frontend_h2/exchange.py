@@ -49,13 +49,13 @@ class H2Exchange(Exchange, Receiver):
         return part
 
     async def send(self, head: Headers | None, data: bytes, trailers: Headers | None) -> None:
-        stream = self._stream
+        stream, begun = self._stream, self._begun
+        self._begun = True  # ahead of what waits for the client: the call may end in the middle of that
         if trailers is None:
             if not stream.send(head_block(head) if head else None, (data,), None):
                 self._room = asyncio.get_running_loop().create_future()
                 await self._room
-        elif head is None and not self._begun:
+        elif head is None and not begun:
             stream.send(None, (), refusal_block(trailers))
         else:
             stream.send(head_block(head) if head else None, (data,) if data else (), trailer_block(trailers))
-        self._begun = True

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tritonpy_frontend_h2.http2.calls import Headers, Stream
 
 MOST_HEADS = 4096
+MOST_FIELDS = 32
+"""Of a head that is kept: its fields take some twenty times what they took on the wire, and those of a usual client are a dozen."""
 
 
 class GrpcCalls(Calls):
@@ -47,9 +49,11 @@ class GrpcCalls(Calls):
         stream.send(None, (), refusal_block(failed(error)[1]))
 
     def _learn(self, headers: Headers) -> tuple[Headers, Head | None]:
-        if len(self._heads) >= MOST_HEADS:
-            self._heads.clear()
-        known = self._heads[id(headers)] = headers, _head_of(headers)
+        known = headers, _head_of(headers)
+        if len(headers) <= MOST_FIELDS:
+            if len(self._heads) >= MOST_HEADS:
+                self._heads.clear()
+            self._heads[id(headers)] = known
         return known
 
     def _infer(self, head: Head, stream: Stream) -> Receiver:

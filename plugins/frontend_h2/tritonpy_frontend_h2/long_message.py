@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from io import BytesIO
 
 from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame
@@ -9,6 +10,10 @@ from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame
 SHORTEST = 256 * 1024
 LONGEST = 256 * 1024 * 1024
 """Room for a longer one is not made on the word of a client alone."""
+# Makes bytes that nobody wrote to yet: zeroes would take memory, and time, for what a client has only announced.
+_bytes_of_size = ctypes.pythonapi["PyBytes_FromStringAndSize"]
+_bytes_of_size.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t)
+_bytes_of_size.restype = ctypes.py_object
 
 
 class LongMessage:
@@ -19,7 +24,7 @@ class LongMessage:
     def __init__(self, start: bytes | memoryview) -> None:
         """`start` has at least the prefix of the message."""
         self._packed, length = PREFIX.unpack_from(start)
-        self._buffer = BytesIO(bytes(length))
+        self._buffer = BytesIO(_bytes_of_size(None, length))
         self._view = self._buffer.getbuffer()
         self._given: memoryview | None = None
         self._at = 0

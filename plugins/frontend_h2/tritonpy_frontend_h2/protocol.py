@@ -24,6 +24,7 @@ class Http2Protocol(asyncio.BufferedProtocol):
     """Brings a socket and HTTP/2 together."""
 
     heard = 0.0
+    _unsent = 0
     _into_room = False
     _ending = False
     _timer: asyncio.TimerHandle | None = None
@@ -88,6 +89,7 @@ class Http2Protocol(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         """Go on."""
+        self.heard = self._loop.time()
         self._connection.sender.open = True
         if not self._transport.is_closing():
             self._transport.resume_reading()
@@ -123,7 +125,10 @@ class Http2Protocol(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _look(self) -> None:
-        now = self._loop.time()
+        now, unsent = self._loop.time(), self._transport.get_write_buffer_size()
+        if unsent < self._unsent:  # a slow client lives, and nothing of it is read as long as it does not read
+            self.heard = now
+        self._unsent = unsent
         again = self._watch.look(now)
         if again < math.inf and not self._ending:
             self._timer = self._loop.call_later(max(again - now, 0.001), self._look)

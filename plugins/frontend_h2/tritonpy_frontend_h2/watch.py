@@ -28,7 +28,7 @@ class Times(NamedTuple):
 class Watched(Protocol):
     """A connection, as far as time concerns it."""
 
-    heard: float  # when something came
+    heard: float  # when something came, or the client read
 
     def begun(self) -> bool:
         """Whether the client began to speak HTTP/2."""
@@ -80,8 +80,10 @@ class Watch:
                 return math.inf
             self._handshake_by = math.inf
         if now >= self._pong_by:
-            self._watched.fail("ping_timeout")
-            return math.inf
+            self._pong_by = max(self._pong_by, self._watched.heard + self._times.keepalive_timeout)
+            if now >= self._pong_by:
+                self._watched.fail("ping_timeout")
+                return math.inf
         if now >= self._ping_at:
             self._keep_alive(now)
         if now >= self._retire_at:
@@ -97,6 +99,9 @@ class Watch:
         silent_until = watched.heard + times.keepalive
         if now < silent_until:
             self._ping_at = silent_until
+            return
+        if self._pong_by < math.inf:  # a further ping would put off the end of who does not answer
+            self._ping_at = self._pong_by
             return
         self._ping_at = now + times.keepalive
         if not (times.without_calls or watched.calls()):

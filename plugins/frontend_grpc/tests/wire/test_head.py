@@ -71,6 +71,7 @@ def test_an_unknown_compression_is_not_supported():
         (b"5u", 5 * 10**3),
         (b"99999999n", 99_999_999),
         (b"0S", 0),
+        (b"99999999H", 10**18),
         (b"123456789S", None),
         (b"5", None),
         (b"-5S", None),

@@ -22,6 +22,7 @@ _OWN = frozenset(
 _USUAL_TYPES = frozenset({CONTENT_TYPE, b"application/grpc+proto"})
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _UNIT_NS = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
+_LONGEST_NS = 10**18  # 31 years: times on the server's clock stay in 63 bits
 _READABLE = frozenset({b"identity", b"gzip", b"deflate"})
 
 
@@ -80,7 +81,7 @@ def timeout_ns(headers: dict[bytes, bytes]) -> int | None:
     value = headers.get(b"grpc-timeout")
     if value is None or (found := _TIMEOUT.fullmatch(value)) is None:
         return None
-    return int(found[1]) * _UNIT_NS[found[2]]
+    return min(int(found[1]) * _UNIT_NS[found[2]], _LONGEST_NS)
 
 
 def metadata_of(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:

@@ -36,6 +36,7 @@ from tritonpy_frontend_h2.http2.codes import (
 from tritonpy_frontend_h2.http2.encode import encode
 from tritonpy_frontend_h2.http2.limits import Limits
 from tritonpy_frontend_h2.http2.ping_strikes import PingRules
+from tritonpy_frontend_h2.http2.sender import Sender
 
 from .talk import BLOCK, HELLO, REQUEST, Server, begin, body, frame, of_kind
 
@@ -232,7 +233,9 @@ def test_more_streams_at_once_than_are_allowed_are_refused():
 
 
 FLOODS = {
-    "resets": lambda at: begin(2 * at + 1) + frame(RST_STREAM, 0, 2 * at + 1, number(CANCEL)),
+    "resets": lambda at: b"".join(
+        [begin(stream) + frame(RST_STREAM, 0, stream, number(CANCEL)) for stream in range(40 * at + 1, 40 * at + 41, 2)]
+    ),
     "pings": lambda _at: frame(PING, 0, 0, bytes(8)),
     "settings": lambda _at: frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1)),
     "empty data": lambda at: (begin(1) if at == 0 else b"") + frame(DATA, 0, 1),
@@ -261,6 +264,21 @@ def test_resets_now_and_then_are_no_flood():
         server.say(FLOODS["resets"](at))
         server.now += 0.02
     assert not server.connection.over
+
+
+def test_all_calls_may_be_given_up_at_once():
+    server = Server(limits=Limits(streams=10_000)).hello()
+    streams = range(1, 20_001, 2)
+    server.say(b"".join(map(begin, streams)))
+    assert resets(server, b"".join([frame(RST_STREAM, 0, stream, number(CANCEL)) for stream in streams])) == []
+
+
+def test_streams_that_come_after_a_farewell_are_in_no_later_one():
+    server = Server(on_end=lambda _call: None).hello()
+    server.say(begin(1))
+    server.connection.close_to_new_calls()
+    said = server.frames(begin(3) + frame(DATA, 0, 0, b"x"))
+    assert [payload[:4] for *_, payload in of_kind(GOAWAY, said)] == [number(1), number(1)]
 
 
 def test_header_blocks_that_go_on_and_on_end_the_connection():
@@ -301,6 +319,19 @@ def test_a_client_that_reads_nothing_makes_nothing_ready():
     assert ready < 2 * 1024 * 1024
     server.connection.sender.go_on()
     assert ready + len(server.said()) > 250_000_000
+
+
+def test_a_window_that_settings_change_often_in_one_frame_costs_once(monkeypatch):
+    server = Server(on_end=lambda _call: None).hello()
+    server.say(b"".join([begin(stream, ended=True) for stream in range(1, 21, 2)]))
+    widened = []
+    widen = Sender.widen
+    monkeypatch.setattr(Sender, "widen", lambda self, *where: widened.append(where) or widen(self, *where))
+    flood = b"".join([setting(codes.INITIAL_WINDOW_SIZE, size) for size in range(1000, 2000)])
+    server.say(frame(SETTINGS, 0, 0, flood))
+    assert [more for _, more in widened] == [1999 - codes.USUAL_WINDOW] * 10
+    server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1999)))
+    assert len(widened) == 10
 
 
 PIECES = st.one_of(

@@ -148,3 +148,17 @@ def test_what_is_held_back_is_not_allowed_again_until_it_is_consumed():
     server.calls.begun[0].stream.consumed(sent)
     client.exchange()
     assert client.h2.local_flow_control_window(stream) == before
+
+
+def test_a_client_that_keeps_fewer_fields_hears_once_that_none_are_counted_on():
+    server = Server()
+    client = Client(server)
+    client.h2.update_settings({h2.settings.SettingCodes.HEADER_TABLE_SIZE: 100})
+    client.exchange()
+    first = client.call(b"body")
+    client.h2.update_settings({h2.settings.SettingCodes.HEADER_TABLE_SIZE: 50})
+    client.exchange()
+    second = client.call(b"body")
+    assert client.bodies == {first: b"body", second: b"body"}
+    assert client.trailers[first] == client.trailers[second] == [(b"end", b"of answer")]
+    assert client.h2.decoder.header_table_size == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tritonpy_frontend_h2.http2 import codes, frames
-from tritonpy_frontend_h2.http2.calls import Calls
+from tritonpy_frontend_h2.http2.calls import Calls, Receiver
 from tritonpy_frontend_h2.http2.codes import PROTOCOL_ERROR
 from tritonpy_frontend_h2.http2.control_frames import ControlFrames
 from tritonpy_frontend_h2.http2.faults import ConnectionFault
@@ -34,6 +34,7 @@ class Connection(FrameSink):
         self._freed = 0  # what it may send more, which it was not told yet
         self._last = 0  # the newest stream
         self._final = False  # there will be no newer ones
+        self._served = codes.LAST_STREAM  # the newest stream that the client may count on, as it was told
         self._head_frames = HeaderFrames(limits.header_block)
         self.streams: dict[int, ServerStream] = {}
         self.patience = Patience(clock)
@@ -75,15 +76,14 @@ class Connection(FrameSink):
     def fail(self, code: int, text: str) -> None:
         """End the connection; the calls that are open hear of it."""
         if not self.over:
-            self.sender.control(frames.goaway(self._last, code, text.encode()))
+            self.sender.control(frames.goaway(min(self._last, self._served), code, text.encode()))
             self.lose()
 
     def lose(self) -> None:
         """Give all calls up."""
         self.over = True
         for stream in list(self.streams.values()):
-            self.forget(stream)
-            stream.receiver.reset()
+            self.forget(stream).reset()
 
     def retire(self, text: str) -> None:
         """Ask the client to take another connection for new calls; it has the time of a ping to hear of it."""
@@ -95,6 +95,7 @@ class Connection(FrameSink):
         """Serve the calls that are there and no others."""
         if not self._final and not self.over:
             self._final = True
+            self._served = self._last
             self.sender.control(frames.goaway(self._last, codes.NO_ERROR, text.encode()))
 
     # Frames
@@ -163,16 +164,15 @@ class Connection(FrameSink):
         self.sender.control(frames.rst_stream(stream, code))
         found = self.streams.get(stream)
         if found is not None:
-            self.forget(found)
-            found.receiver.reset()
+            self.forget(found).reset()
 
     def reset(self, stream: ServerStream, code: int) -> None:
         """Reset a stream for reasons of our own."""
         self.sender.control(frames.rst_stream(stream.number, code))
         self.forget(stream)
 
-    def forget(self, stream: ServerStream) -> None:
-        """Take note that a stream is over."""
+    def forget(self, stream: ServerStream) -> Receiver:
+        """Take note that a stream is over, and return its receiver."""
         del self.streams[stream.number]
         stream.closed = True
         if stream.backlog is not None:
@@ -180,6 +180,7 @@ class Connection(FrameSink):
         if stream.held:
             self._free(stream.held)
             stream.held = 0
+        return stream.part()
 
     def withhold(self, stream: ServerStream, count: int) -> None:
         """Do not let the client send more in place of what came."""
@@ -208,7 +209,9 @@ class Connection(FrameSink):
             if head.size > self._limits.header_list:
                 self._calls.refuse(stream, head.size, self._limits.header_list)
             else:
-                stream.receiver = self._calls.begin(stream, head.headers, ended)
+                receiver = self._calls.begin(stream, head.headers, ended)
+                if not stream.closed:  # it may be answered by now
+                    stream.receiver = receiver
 
     def _head_of_known(self, number: int, head: Head, ended: bool) -> None:
         """Take trailers, which mean nothing to a server but the end."""

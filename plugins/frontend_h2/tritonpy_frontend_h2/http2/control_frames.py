@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _SETTING = Struct(">HI")
 _WINDOW = 0x7FFFFFFF
 _PAYLOAD = Struct(">Q")
+_RESET = (
+    0.05  # of what others cost: clients give up all their calls at once, as many as may be open, when a deadline passes
+)
 
 
 class ControlFrames:
@@ -65,11 +68,10 @@ class ControlFrames:
 
     def _rst_stream(self, _flags: int, stream: int, payload: bytes) -> None:
         _expect(payload, 4)
-        self._connection.patience.charge("resets")
+        self._connection.patience.charge("resets", _RESET)
         found = self._connection.find(stream)
         if found is not None:
-            self._connection.forget(found)
-            found.receiver.reset()
+            self._connection.forget(found).reset()
 
     def _settings(self, flags: int, stream: int, payload: bytes) -> None:
         if stream:
@@ -82,24 +84,31 @@ class ControlFrames:
         self._connection.patience.charge("settings")
         self.greeted = True
         self._connection.sender.control(frames.SETTINGS_ACK)  # ahead of the data that they allow
+        before = self.initial_window
         for name, value in _SETTING.iter_unpack(payload):
             self._apply(name, value)
+        self._widen_all(self.initial_window - before)  # once, however often the frame says it
 
     def _apply(self, name: int, value: int) -> None:
         if name == codes.INITIAL_WINDOW_SIZE:
             if value > codes.LARGEST_WINDOW:
                 raise ConnectionFault(FLOW_CONTROL_ERROR, "a window that is too large")
-            more, self.initial_window = value - self.initial_window, value
-            sender = self._connection.sender
-            for stream in list(self._connection.streams.values()):
-                if more and not sender.widen(stream, more):
-                    raise ConnectionFault(FLOW_CONTROL_ERROR, "a window that is too large")
+            self.initial_window = value
+        elif name == codes.HEADER_TABLE_SIZE:
+            if value < codes.USUAL_TABLE_SIZE:
+                self._connection.sender.empty_table()
         elif name == codes.MAX_FRAME_SIZE:
             if not codes.SMALLEST_FRAME_LIMIT <= value <= codes.LARGEST_FRAME_LIMIT:
                 raise ConnectionFault(PROTOCOL_ERROR, "a frame size that cannot be")
             self._connection.sender.frame_limit = value
         elif name == codes.ENABLE_PUSH and value > 1:
             raise ConnectionFault(PROTOCOL_ERROR, "a switch that is neither on nor off")
+
+    def _widen_all(self, more: int) -> None:
+        sender = self._connection.sender
+        for stream in list(self._connection.streams.values()) if more else ():
+            if not sender.widen(stream, more):
+                raise ConnectionFault(FLOW_CONTROL_ERROR, "a window that is too large")
 
     def _push_promise(self, _flags: int, _stream: int, _payload: bytes) -> None:
         raise ConnectionFault(PROTOCOL_ERROR, "a promise of a client")

@@ -21,7 +21,7 @@ class Patience:
         self._at = clock()
         self._credit: float = _BURST
 
-    def charge(self, what: str) -> None:
+    def charge(self, what: str, cost: float = 1.0) -> None:
         """Take note of one. Raises ConnectionFault where there were too many."""
         if self._credit < 1:
             now = self._clock()
@@ -29,7 +29,7 @@ class Patience:
             self._at = now
             if self._credit < 1:
                 raise ConnectionFault(ENHANCE_YOUR_CALM, f"too many {what}")
-        self._credit -= 1
+        self._credit -= cost
 
     def earn(self) -> None:
         """Take note of a call that was answered."""

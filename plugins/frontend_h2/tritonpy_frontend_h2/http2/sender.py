@@ -17,6 +17,7 @@ Piece = bytes | memoryview
 _AT_ONCE = 1024 * 1024
 _TURN = 256 * 1024  # what a stream may send before it is another's turn
 _JOINED = 16 * 1024  # shorter pieces are written together; longer ones are not copied
+_EMPTY_TABLE = b"\x20"  # HPACK's update of the table's size, to 0
 
 
 class Backlog:
@@ -55,13 +56,27 @@ class Backlog:
 class Sender:
     """Makes the frames of answers. `wake` is called when there is something to take after there was nothing."""
 
-    __slots__ = ("_out", "_size", "_waiting", "_wake", "awake", "frame_limit", "open", "sends", "window")
+    __slots__ = (
+        "_ahead",
+        "_emptied",
+        "_out",
+        "_size",
+        "_waiting",
+        "_wake",
+        "awake",
+        "frame_limit",
+        "open",
+        "sends",
+        "window",
+    )
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._out: list[Piece] = []
         self._size = 0
         self._waiting: dict[ServerStream, None] = {}
+        self._ahead = b""  # what the next header block begins with
+        self._emptied = False
         self.awake = False  # somebody is going to call `take` anyway
         self.open = True  # what is taken is sent soon
         self.sends = 0  # parts of answers so far
@@ -83,7 +98,7 @@ class Sender:
             self._wake()
         self.sends += 1
         if headers is not None:
-            self._put(header_block(stream.number, headers, last=False))
+            self._put(stream, headers, last=False)
         length = sum(map(len, data))
         if stream.backlog is not None:
             stream.backlog.add(data, length, trailers)
@@ -96,9 +111,14 @@ class Sender:
             self._out += (data_start(stream.number, length), *data)
             self._size += length
         if trailers is not None:
-            self._put(header_block(stream.number, trailers, last=True))
+            self._put(stream, trailers, last=True)
             stream.answered()
         return True
+
+    def empty_table(self) -> None:
+        """Take note that the client keeps fewer fields than at the beginning: it has to hear once how many we count on, which is none."""
+        if not self._emptied:
+            self._emptied, self._ahead = True, _EMPTY_TABLE
 
     @property
     def has_room(self) -> bool:
@@ -151,7 +171,10 @@ class Sender:
         stream.backlog = None
         self._waiting.pop(stream, None)
 
-    def _put(self, frame: bytes) -> None:
+    def _put(self, stream: ServerStream, block: bytes, *, last: bool) -> None:
+        if self._ahead:
+            block, self._ahead = self._ahead + block, b""
+        frame = header_block(stream.number, block, last=last)
         self._out.append(frame)
         self._size += len(frame)
 
@@ -186,7 +209,7 @@ class Sender:
     def _end_turns(self, stream: ServerStream, backlog: Backlog) -> None:
         stream.backlog = None
         if backlog.trailers is not None:
-            self._put(header_block(stream.number, backlog.trailers, last=True))
+            self._put(stream, backlog.trailers, last=True)
             stream.answered()
         elif backlog.awaited:
             stream.receiver.resume()

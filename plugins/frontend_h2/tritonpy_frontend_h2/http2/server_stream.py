@@ -75,6 +75,11 @@ class ServerStream(Stream):
             self.held -= count
             self._connection.free(self, count)
 
+    def part(self) -> Receiver:
+        """Let go of the receiver, and return it: the two name each other, and what they hold would wait for the collector."""
+        receiver, self.receiver = self.receiver, _NOBODY
+        return receiver
+
     def answered(self) -> None:
         """Take note that the answer is complete."""
         self._connection.patience.earn()

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tritonpy_frontend_grpc.connections import ConnectionOptions
+from tritonpy_frontend_h2.protocol import Http2Protocol
+from tritonpy_frontend_h2.server import Http2Server
+
+from .http2.talk import NotedCalls
+
+
+class Transport(asyncio.Transport):
+    """A socket whose client reads one byte whenever somebody looks, or none."""
+
+    def __init__(self, *, reads):
+        super().__init__()
+        self.reads = reads
+        self.unsent = 10_000
+        self.written = b""
+        self.ended = asyncio.Event()
+
+    def write(self, data):
+        self.written += data
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
+    def get_write_buffer_size(self):
+        self.unsent -= self.reads
+        return self.unsent
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        self.ended.set()
+
+    def abort(self):
+        pass
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_client_that_reads_slowly_has_time_to_answer_a_ping(reads):
+    async def scenario():
+        options = ConnectionOptions(
+            keepalive_time_ms=20, keepalive_timeout_ms=10, keepalive_permit_without_calls=True, http2_max_pings_without_data=0
+        )  # fmt: skip
+        transport = Transport(reads=reads)
+        protocol = Http2Protocol(Http2Server(NotedCalls(), options), asyncio.get_running_loop())
+        protocol.connection_made(transport)
+        await asyncio.wait([asyncio.create_task(transport.ended.wait())], timeout=0.3 if reads else 20)
+        assert (b"ping_timeout" in transport.written) is not reads
+        protocol.connection_lost(None)
+
+    asyncio.run(scenario())
