@@ -14,10 +14,7 @@ from tritonpy.listening.unix_socket import UnixSocket, unix_path
 
 @contextlib.contextmanager
 def listening(file):
-    with socket.socket(socket.AF_UNIX) as listener:
-        with file.claimed() as path:
-            listener.bind(path)
-            listener.listen()
+    with file.listen(16) as listener:
         yield listener
 
 
@@ -132,3 +129,15 @@ def test_of_many_servers_that_start_together_one_has_the_socket(tmp_path):
     for listener in listeners:
         listener.close()
     assert sorted(found) == ["another server"] * (count - 1) + ["listens"]
+
+
+def test_a_claimed_socket_can_be_reached_and_its_file_goes_with_the_claim(tmp_path):
+    claimed = UnixSocket(str(tmp_path / "a"), 0o600).claim(16)
+    assert claimed.claim.address == f"unix:{tmp_path / 'a'}"
+    assert not claimed.claim.listening.getblocking()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(20)
+        client.connect(str(tmp_path / "a"))
+    claimed.close()
+    assert claimed.claim.listening.fileno() == -1
+    assert not (tmp_path / "a").exists()

@@ -6,7 +6,8 @@ import contextlib
 import logging
 import os
 import ssl
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from tritonpy.errors import StartupError
 from tritonpy.listening.tls_options import TlsOptions
@@ -55,6 +56,23 @@ class TlsFiles:
             return None
         self._log.info("%s: read the changed TLS files", self._owner)
         return context
+
+    def renewing_context(self, configure: Callable[[ssl.SSLContext], None]) -> ssl.SSLContext:
+        """Return a server's context that looks at the files for every handshake; `configure` gets each one that is made. Raises StartupError."""
+        first = current = self.context()
+        configure(first)
+
+        def choose(connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
+            nonlocal current
+            renewed = self.renewed()
+            if renewed is not None:
+                configure(renewed)
+                current = renewed
+            if current is not first:
+                connection.context = current
+
+        first.sni_callback = choose  # called for clients that name no host too
+        return first
 
     def contents(self) -> tuple[bytes, bytes, bytes | None]:
         """Return certificate, key and the certificates that vouch for clients, None where clients need none. Raises OSError."""

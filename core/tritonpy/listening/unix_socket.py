@@ -10,6 +10,7 @@ import socket
 import stat
 from collections.abc import Iterator
 
+from tritonpy.api.claim import Claim, Claimed
 from tritonpy.errors import StartupError
 
 _PREFIX = "unix:"
@@ -50,6 +51,29 @@ class UnixSocket:
         except OSError as error:
             raise StartupError(f"cannot listen on {self.address}: {error.strerror or error}") from error
         self._made = (there.st_dev, there.st_ino)
+
+    def listen(self, backlog: int) -> socket.socket:
+        """Return a socket that listens there, with so many connections waiting to be accepted. Raises StartupError."""
+        listening = socket.socket(socket.AF_UNIX)
+        try:
+            with self.claimed() as path:
+                listening.bind(path)
+                listening.listen(backlog)
+        except BaseException:
+            listening.close()
+            raise
+        listening.setblocking(False)
+        return listening
+
+    def claim(self, backlog: int) -> Claimed:
+        """Listen for several processes that will accept from one socket. Raises StartupError."""
+        listening = self.listen(backlog)
+
+        def close() -> None:
+            listening.close()
+            self.remove()
+
+        return Claimed(Claim(self.address, listening=listening), close)
 
     def remove(self) -> None:
         """Remove the file, unless it is not the one that was made: then it is somebody else's by now."""

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import ssl
 
@@ -10,7 +9,7 @@ import trustme
 
 from tritonpy import StartupError, TlsOptions, UnixSocket
 from tritonpy_frontend_grpc.addresses import claim_address
-from tritonpy_frontend_h2.listening import claim_socket, listen_on_claim, listen_on_port, listen_on_socket, tls_context
+from tritonpy_frontend_h2.listening import BACKLOG, listen_on_claim, listen_on_port, tls_context
 
 
 def close(listening):
@@ -72,25 +71,8 @@ def test_a_claimed_port_is_listened_on_by_several():
     claimed.close()
 
 
-def test_a_unix_domain_socket_has_its_mode_and_can_be_reached(tmp_path):
-    file = UnixSocket(str(tmp_path / "a.sock"), 0o600)
-    listening = listen_on_socket(file)
-    assert listening.address == f"unix:{file.path}"
-    assert os.stat(file.path).st_mode & 0o777 == 0o600
-    reach(socket.AF_UNIX, file.path)
-    close(listening)
-    file.remove()
-
-
-def test_a_unix_domain_socket_that_another_server_has_is_left_alone(tmp_path):
-    first = listen_on_socket(UnixSocket(str(tmp_path / "a.sock"), 0o600))
-    with pytest.raises(StartupError, match="another server listens there"):
-        listen_on_socket(UnixSocket(str(tmp_path / "a.sock"), 0o600))
-    close(first)
-
-
 def test_a_claimed_unix_domain_socket_is_one_socket_for_all(tmp_path):
-    claimed = claim_socket(UnixSocket(str(tmp_path / "a.sock"), 0o600))
+    claimed = UnixSocket(str(tmp_path / "a.sock"), 0o600).claim(BACKLOG)
     listening = listen_on_claim(claimed.claim, "")
     assert listening.sockets == [claimed.claim.listening]
     reach(socket.AF_UNIX, str(tmp_path / "a.sock"))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tritonpy import Claimed, Engine, Frontend, FrontendContext, UnixSocket, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_grpc.wire.serving import GRACE_S, Serving
 from tritonpy_frontend_h2.grpc_calls import GrpcCalls
-from tritonpy_frontend_h2.listening import claim_socket, listen_on_claim, listen_on_port, listen_on_socket, tls_context
+from tritonpy_frontend_h2.listening import BACKLOG, Listening, listen_on_claim, listen_on_port, tls_context
 from tritonpy_frontend_h2.server import Http2Server
-
-if TYPE_CHECKING:
-    from tritonpy_frontend_h2.listening import Listening
 
 
 class H2GrpcFrontend(Frontend):
@@ -45,7 +40,7 @@ class H2GrpcFrontend(Frontend):
     def claim(self) -> Claimed:
         """Take the address for several processes. Raises StartupError."""
         if path := unix_path(self._host):
-            return claim_socket(UnixSocket(path, int(self.options.socket_mode, 8)))
+            return UnixSocket(path, int(self.options.socket_mode, 8)).claim(BACKLOG)
         return claim_address(self._host, self.options.port, reuse=self.options.reuse_port)
 
     def _listen(self) -> Listening:
@@ -54,7 +49,7 @@ class H2GrpcFrontend(Frontend):
             return listen_on_claim(claim, self._host)
         if path := unix_path(self._host):
             self._socket = UnixSocket(path, int(options.socket_mode, 8))
-            return listen_on_socket(self._socket)
+            return Listening([self._socket.listen(BACKLOG)], self._socket.address)
         return listen_on_port(self._host, options.port, reuse=options.reuse_port)
 
     async def drain(self) -> None:

@@ -6,13 +6,10 @@ import errno
 import logging
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from tritonpy import Claim, Claimed, TlsOptions
+from tritonpy import Claim, TlsOptions
 from tritonpy_frontend_grpc.addresses import name_of, taken
-
-if TYPE_CHECKING:
-    from tritonpy import UnixSocket
 
 BACKLOG = 2048
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
@@ -23,17 +20,6 @@ class Listening(NamedTuple):
 
     sockets: list[socket.socket]
     address: str
-
-
-def claim_socket(file: UnixSocket) -> Claimed:
-    """Listen for several processes that will accept from one socket. Raises StartupError."""
-    (listening,), address = listen_on_socket(file)
-
-    def close() -> None:
-        listening.close()
-        file.remove()
-
-    return Claimed(Claim(address, listening=listening), close)
 
 
 def listen_on_claim(claim: Claim, host: str) -> Listening:
@@ -83,20 +69,6 @@ def _bound(family: int, kind: int, protocol: int, where: tuple[Any, ...], *, reu
     return listening
 
 
-def listen_on_socket(file: UnixSocket) -> Listening:
-    """Listen on a Unix domain socket; the address is `unix:/path`. Raises StartupError."""
-    listening = socket.socket(socket.AF_UNIX)
-    try:
-        with file.claimed() as path:
-            listening.bind(path)
-            listening.listen(BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
-    listening.setblocking(False)
-    return Listening([listening], file.address)
-
-
 def tls_context(options: TlsOptions, log: logging.Logger) -> ssl.SSLContext | None:
     """Return what encrypts the port, None where nothing is to. Raises StartupError with the file that is wrong.
 
@@ -106,22 +78,9 @@ def tls_context(options: TlsOptions, log: logging.Logger) -> ssl.SSLContext | No
         return None
     from tritonpy import TlsFiles
 
-    files = TlsFiles(options, "frontends.grpc.tls", log)
-    first = current = _with_http2(files.context())
-
-    def choose(connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
-        nonlocal current
-        renewed = files.renewed()
-        if renewed is not None:
-            current = _with_http2(renewed)
-        if current is not first:
-            connection.context = current
-
-    first.sni_callback = choose  # called for clients that name no host too
-    return first
+    return TlsFiles(options, "frontends.grpc.tls", log).renewing_context(_speak_http2)
 
 
-def _with_http2(context: ssl.SSLContext) -> ssl.SSLContext:
+def _speak_http2(context: ssl.SSLContext) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2"])
-    return context

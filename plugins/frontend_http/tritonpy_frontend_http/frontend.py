@@ -16,10 +16,8 @@ from tritonpy_frontend_http.limits import Limits
 from tritonpy_frontend_http.listening import (
     BACKLOG,
     claim_address,
-    claim_socket,
     listen_on_claim,
     listen_on_port,
-    listen_on_socket,
     tls_context,
 )
 from tritonpy_frontend_http.options import HttpOptions
@@ -96,7 +94,7 @@ class HttpFrontend(Frontend):
         if path := unix_path(host):
             from tritonpy import UnixSocket
 
-            return claim_socket(UnixSocket(path, int(options.socket_mode, 8)))
+            return UnixSocket(path, int(options.socket_mode, 8)).claim(BACKLOG)
         return claim_address(host, options.port, reuse=options.reuse_port)
 
     def _listen(self) -> socket.socket:
@@ -109,7 +107,7 @@ class HttpFrontend(Frontend):
             from tritonpy import UnixSocket
 
             self._socket = UnixSocket(path, int(options.socket_mode, 8))
-            listening, self._address = listen_on_socket(self._socket)
+            listening, self._address = self._socket.listen(BACKLOG), self._socket.address
         else:
             listening, self._address = listen_on_port(host, options.port, reuse=options.reuse_port)
         return listening

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tritonpy import Claim, Claimed, StartupError, claim_port
 
 if TYPE_CHECKING:
-    from tritonpy import UnixSocket
     from tritonpy_frontend_http.tls_options import HttpTlsOptions
 
 BACKLOG = 2048
@@ -22,17 +21,6 @@ def claim_address(host: str, port: int, *, reuse: bool) -> Claimed:
         return claim_port(host, port, reuse=reuse)
     except OSError as error:
         raise _taken(host, port, error) from error
-
-
-def claim_socket(file: UnixSocket) -> Claimed:
-    """Listen for several processes that will accept from one socket. Raises StartupError."""
-    listening, address = listen_on_socket(file)
-
-    def close() -> None:
-        listening.close()
-        file.remove()
-
-    return Claimed(Claim(address, listening=listening), close)
 
 
 def listen_on_claim(claim: Claim, host: str) -> tuple[socket.socket, str]:
@@ -72,20 +60,6 @@ def _taken(host: str, port: int, error: OSError) -> StartupError:
     )
 
 
-def listen_on_socket(file: UnixSocket) -> tuple[socket.socket, str]:
-    """Return a socket that listens, and its address, `unix:/path`. Raises StartupError."""
-    listening = socket.socket(socket.AF_UNIX)
-    try:
-        with file.claimed() as path:
-            listening.bind(path)
-            listening.listen(BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
-    listening.setblocking(False)
-    return listening, file.address
-
-
 def tls_context(options: HttpTlsOptions, log: logging.Logger) -> ssl.SSLContext:
     """Return what encrypts the port. Raises StartupError with the file that is wrong.
 
@@ -93,25 +67,10 @@ def tls_context(options: HttpTlsOptions, log: logging.Logger) -> ssl.SSLContext:
     """
     from tritonpy import TlsFiles
 
-    files = TlsFiles(options, "frontends.http.tls", log)
-    first = _configured(files.context(), options)
-    current = first
+    versions = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
-    def choose(connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
-        nonlocal current
-        renewed = files.renewed()
-        if renewed is not None:
-            current = _configured(renewed, options)
-        if current is not first:
-            connection.context = current
+    def configure(context: ssl.SSLContext) -> None:
+        context.minimum_version = versions[options.minimum_version]
+        context.set_alpn_protocols(["http/1.1"])
 
-    first.sni_callback = choose  # called for clients that name no host too
-    return first
-
-
-def _configured(context: ssl.SSLContext, options: HttpTlsOptions) -> ssl.SSLContext:
-    context.minimum_version = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}[
-        options.minimum_version
-    ]
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+    return TlsFiles(options, "frontends.http.tls", log).renewing_context(configure)
