@@ -152,6 +152,7 @@ if TYPE_CHECKING:
     from tritonpy.config.model_json import config_from_json
     from tritonpy.config.needed_steps import needed_steps
     from tritonpy.config.qualified import called_model
+    from tritonpy.decompression import decompressed
     from tritonpy.listening.claimed_port import claim_port
     from tritonpy.listening.tls_files import TlsFiles
     from tritonpy.listening.unix_socket import UnixSocket, unix_path
@@ -324,6 +325,7 @@ __all__ = [
     "datatype_of",
     "decode_options",
     "decode_strings",
+    "decompressed",
     "dims_misfit",
     "encode_strings",
     "error_of",
@@ -384,6 +386,7 @@ _LATER = {
     "trace_changes": "tritonpy.tracing.texts",
     "trace_texts": "tritonpy.tracing.texts",
     "claim_port": "tritonpy.listening.claimed_port",
+    "decompressed": "tritonpy.decompression",
     "unix_path": "tritonpy.listening.unix_socket",
 }
 

@@ -170,6 +170,18 @@ class FakeEngine(Engine):
         self.calls.append(("unregister_regions", kind, name))
 
 
+class RecordingEngine(FakeEngine):
+    """Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[InferRequest] = []
+
+    def infer(self, request: InferRequest) -> None:
+        self.requests.append(request)
+        super().infer(request)
+
+
 def echo(request: InferRequest, *, final: bool = True) -> InferResponse:
     """Answer with the inputs as outputs."""
     tensors = [Tensor(item.name, item.datatype, item.shape, item.data) for item in request.inputs.values()]

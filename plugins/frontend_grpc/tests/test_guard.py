@@ -16,7 +16,7 @@ from tritonpy_protos import METHODS, SERVICE
 from tritonpy_protos import grpc_service_pb2 as pb
 
 from .doorkeeper import Doorkeeper
-from .fake_engine import FakeEngine, run, serving
+from .fake_engine import RecordingEngine, run, serving
 
 KEY = (("x-api-key", "k"),)
 ALONE = ("identity",)
@@ -32,19 +32,9 @@ class Chooser(Doorkeeper):
         return principal
 
 
-class Recording(FakeEngine):
-    def __init__(self):
-        super().__init__()
-        self.requests = []
-
-    def infer(self, request):
-        self.requests.append(request)
-        super().infer(request)
-
-
 @pytest.fixture
 def engine():
-    return Recording()
+    return RecordingEngine()
 
 
 @pytest.fixture

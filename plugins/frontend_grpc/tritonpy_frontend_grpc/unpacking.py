@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 
-from tritonpy import InvalidArgument
+from tritonpy import decompressed
 
 PACKED = frozenset({b"\x1f", b"x"})
 """How compressed messages begin: gzip's magic number, and zlib's usual window. No message of the service begins so."""
@@ -13,7 +12,7 @@ LIMIT = 64 * 2**20
 """How large a message may become by unpacking, in bytes, where nobody says."""
 SMALL = 64 * 1024
 """How large requests of health and reflection may become, in bytes: they are a few."""
-_READ_EITHER = 47  # zlib: 15 bits of window, + 32 reads gzip's frame and zlib's
+_REMEDY = "Use max_decompressed_size under 'frontends: grpc:' to increase the limit."
 _INLINE_BELOW = 4 * 1024  # a thread would cost more than the work
 
 
@@ -31,16 +30,4 @@ def unpack(raw: bytes, limit: int) -> bytes:
     """Do what `unpacked` does, in this thread."""
     if raw[:1] not in PACKED or (raw[:1] == b"x" and int.from_bytes(raw[:2], "big") % 31):
         return raw
-    stream = zlib.decompressobj(_READ_EITHER)
-    try:
-        data = stream.decompress(raw, limit + 1)
-    except zlib.error as error:
-        raise InvalidArgument(f"failed to decompress the request: {error}") from None
-    if len(data) > limit:
-        raise InvalidArgument(
-            f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. "
-            "Use max_decompressed_size under 'frontends: grpc:' to increase the limit."
-        )
-    if not stream.eof:
-        raise InvalidArgument("failed to decompress the request: the compressed data ends too early")
-    return data
+    return decompressed(raw, limit, what="the request", remedy=_REMEDY)

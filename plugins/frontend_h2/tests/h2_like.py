@@ -6,35 +6,29 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from hpack import Decoder
 
 from plugins.frontend_grpc.tests.fake_engine import FakeEngine
+from plugins.frontend_grpc.tests.wire.scenarios.answered_stream import AnsweredStream
 from plugins.frontend_grpc.tests.wire.scenarios.frames import frame, headers_of, path_of
 from tritonpy import FrontendContext, Tracer
 from tritonpy_frontend_grpc.call_options import CallOptions
-from tritonpy_frontend_grpc.wire.frames import Frames
 from tritonpy_frontend_grpc.wire.serving import Serving
 from tritonpy_frontend_h2.exchange import H2Exchange
 from tritonpy_frontend_h2.grpc_calls import GrpcCalls
 from tritonpy_frontend_h2.http2 import calls
 
 
-class Stream(calls.Stream):
+class Stream(AnsweredStream, calls.Stream):
     """One request. `held` bytes of its body are kept by the call, `sending` pieces of its answer wait for the client."""
 
     def __init__(self) -> None:
-        self.status = 0  # HTTP's
-        self.headers: dict[bytes, bytes] = {}
-        self.trailers: dict[bytes, bytes] = {}
-        self.over = asyncio.Event()
-        self.held_up = False  # the client does not read
+        super().__init__()
         self.held = 0
         self.sending: list[bytes] = []
         self.receiver: Any = None
         self._begun = False
-        self._frames = Frames()
 
     @property
     def asked(self) -> bool:
@@ -92,22 +86,6 @@ class Stream(calls.Stream):
         self._take(self.sending)
         self.sending.clear()
         self.receiver.resume()
-
-    def messages(self) -> list[bytes]:
-        """Return the messages of the answer that were not returned yet; those that are compressed with a mark ahead."""
-        found = []
-        while (one := self._frames.next()) is not None:
-            found.append(b"packed " + one.message if one.packed else one.message)
-        return found
-
-    async def outcome(self) -> tuple[int, str, list[bytes]]:
-        """Return status, text and messages once all was sent."""
-        await asyncio.wait_for(self.over.wait(), 20)
-        if self.task is not None:
-            await asyncio.wait_for(self.task, 20)
-        said = self.trailers or self.headers
-        text = unquote_to_bytes(said.get(b"grpc-message", b"")).decode()
-        return int(said[b"grpc-status"]), text, self.messages()
 
     def _begin(self, block: bytes) -> None:
         self._begun = True

@@ -5,10 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 
-from tritonpy import InvalidArgument, Unsupported
+from tritonpy import InvalidArgument, Unsupported, decompressed
 
-_WINDOW_BITS = {"gzip": 31, "deflate": 15}  # zlib: 15 bits of window; + 16 writes gzip's frame, + 32 reads either
-_READ_EITHER = 47
+_WINDOW_BITS = {"gzip": 31, "deflate": 15}  # zlib: 15 bits of window; + 16 writes gzip's frame
 SUPPORTED = b"gzip, deflate"
 
 
@@ -52,19 +51,7 @@ def decompress(body: bytes, limit: int) -> bytes:
     """
     if not body:
         raise InvalidArgument("nothing to be decompressed")
-    stream = zlib.decompressobj(_READ_EITHER)
-    try:
-        data = stream.decompress(body, limit + 1)
-    except zlib.error as error:
-        raise InvalidArgument(f"failed to decompress the request body: {error}") from None
-    if len(data) > limit:
-        raise InvalidArgument(
-            f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. "
-            "Use --http-max-input-size to increase the limit."
-        )
-    if not stream.eof:
-        raise InvalidArgument("failed to decompress the request body: the compressed data ends too early")
-    return data
+    return decompressed(body, limit, what="the request body", remedy="Use --http-max-input-size to increase the limit.")
 
 
 def compress(parts: Iterable[bytes | memoryview], encoding: str) -> bytes:

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from math import inf
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from plugins.frontend_grpc.tests.fake_engine import FakeEngine
+from plugins.frontend_grpc.tests.wire.scenarios.answered_stream import AnsweredStream
 from plugins.frontend_grpc.tests.wire.scenarios.frames import frame, headers_of, path_of
 from tritonpy import FrontendContext, Tracer
 from tritonpy_frontend_envoy.embedded.loops import ANSWERED, NextFuture
@@ -16,18 +16,13 @@ from tritonpy_frontend_envoy.embedded.patrol import Patrol
 from tritonpy_frontend_envoy.embedded.reception import Surroundings
 from tritonpy_frontend_envoy.grpc.application import GrpcApplication
 from tritonpy_frontend_grpc.call_options import CallOptions
-from tritonpy_frontend_grpc.wire.frames import Frames
 
 
-class Stream:
+class Stream(AnsweredStream):
     """One request; `body` is what came so far, `ended` says that no more comes."""
 
     def __init__(self, server: Server, scope: dict[str, Any], body: bytes, ended: bool) -> None:
-        self.status = 0  # HTTP's
-        self.headers: dict[bytes, bytes] = {}
-        self.trailers: dict[bytes, bytes] = {}
-        self.over = asyncio.Event()
-        self.held_up = False  # Envoy takes nothing: the client does not read
+        super().__init__()
         self.task: asyncio.Task[None] | None = None
         self._server = server
         self._scope = scope
@@ -35,7 +30,6 @@ class Stream:
         self._ended = ended
         self.asked: list[Any] = []  # by the application, and not given yet
         self.sending: list[Any] = []  # what Envoy has not taken yet
-        self._frames = Frames()
         self._next = "http.response.start"
         self._has_trailers = False
 
@@ -74,22 +68,6 @@ class Stream:
         assert event["type"] == self._next, f"{event} where {self._next} is due"
         kind = event["type"].rpartition(".")[2]
         return getattr(self, f"_take_{kind}")(event)
-
-    def messages(self) -> list[bytes]:
-        """Return the messages of the answer that were not returned yet; those that are compressed with a mark ahead."""
-        found = []
-        while (one := self._frames.next()) is not None:
-            found.append(b"packed " + one.message if one.packed else one.message)
-        return found
-
-    async def outcome(self) -> tuple[int, str, list[bytes]]:
-        """Return status, text and messages once all was sent."""
-        await asyncio.wait_for(self.over.wait(), 20)
-        if self.task is not None:
-            await asyncio.wait_for(self.task, 20)
-        said = self.trailers or self.headers
-        text = unquote_to_bytes(said.get(b"grpc-message", b"")).decode()
-        return int(said[b"grpc-status"]), text, self.messages()
 
     def _future(self) -> Any:
         next_future = self._server.around.next_future

@@ -10,7 +10,7 @@ from tritonpy import ApiCategory, PermissionDenied, Restriction, Unauthenticated
 from tritonpy_protos import grpc_service_pb2 as pb
 
 from ...doorkeeper import Doorkeeper
-from ...fake_engine import FakeEngine, run
+from ...fake_engine import RecordingEngine, run
 from .messages import asked
 
 METHODS = ("ModelInfer", "ModelStreamInfer", "ServerMetadata", "/grpc.health.v1.Health/Check")
@@ -86,19 +86,9 @@ def test_who_calls_is_asked_before_a_message_is_read(serve, method):
     run(scenario)
 
 
-class Recording(FakeEngine):
-    def __init__(self):
-        super().__init__()
-        self.requests = []
-
-    def infer(self, request):
-        self.requests.append(request)
-        super().infer(request)
-
-
 def test_a_request_knows_its_caller_and_the_headers_that_are_forwarded(serve):
     async def scenario():
-        keeper, engine = Doorkeeper(), Recording()
+        keeper, engine = Doorkeeper(), RecordingEngine()
         keeper.key = "k"
         server = serve(engine, keeper, header_forward_pattern="^x-")
         metadata = ((b"x-api-key", b"k"), (b"x-colour", b"red"), (b"y-other", b"z"), (b"x-data-bin", b"AAE"))

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+
+from tritonpy import InvalidArgument, decompressed
+
+DATA = bytes(range(256)) * 4
+
+
+def unpacked(packed: bytes, limit: int = len(DATA)) -> bytes:
+    return decompressed(packed, limit, what="the body", remedy="Ask for more.")
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(DATA), zlib.compress(DATA), gzip.compress(DATA) + b"tail"])
+def test_either_format_is_read_up_to_the_limit_and_no_further_than_its_end(packed: bytes) -> None:
+    assert unpacked(packed) == DATA
+
+
+def test_more_than_the_limit_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidArgument, match=r"maximum allowed value of 1023 bytes\. Ask for more\.$"):
+        unpacked(gzip.compress(DATA), 1023)
+
+
+def test_a_bomb_takes_no_more_memory_than_the_limit() -> None:
+    bomb = zlib.compress(bytes(50_000_000), 9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidArgument):
+            unpacked(bomb, 100_000)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_damaged_and_what_is_cut_is_named() -> None:
+    with pytest.raises(InvalidArgument, match=r"^failed to decompress the body: .*incorrect header check"):
+        unpacked(b"neither of them")
+    with pytest.raises(InvalidArgument, match=r"^failed to decompress the body: the compressed data ends too early$"):
+        unpacked(gzip.compress(DATA)[:-1])
