@@ -14,14 +14,17 @@ import pytest
 from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Array
+from tritonpy.api.scheduler import UNBOUNDED
+from tritonpy.direct import DirectScheduler
 from tritonpy.model import input_rule
-from tritonpy.runners import quickness
+from tritonpy.runners import local_instance, quickness
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 
 THREAD = "m_0_0"
+BATCHING = "dynamic_batching { }"
 
 
 class Anywhere(Doubler):
@@ -42,10 +45,23 @@ class Echoing(Anywhere):
         return {"OUT": inputs["IN"]}
 
 
+class Greedy(DirectScheduler):
+    """Cuts all that wait into one batch."""
+
+    def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
+        requests = [
+            request
+            for batch in iter(lambda: super(Greedy, self).take(instance, now_ns), None)
+            for request in batch.requests
+        ]
+        return Batch(requests) if requests else None
+
+
 @pytest.fixture(autouse=True)
 def every_execution_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("QUICK_NS", "SLOW_NS", "ENDLESS_NS", "STALLED_NS"):
+    for limit in ("QUICK_NS", "TOGETHER_NS", "MOST_NS", "SLOW_NS", "ENDLESS_NS", "STALLED_NS"):
         monkeypatch.setattr(quickness, limit, 1 << 60)
+    monkeypatch.setattr(local_instance, "TOGETHER_NS", 1 << 60)
     Anywhere.threads = []
 
 
@@ -66,6 +82,11 @@ class Loop:
         for number in range(100, 100 + count):
             self._loop.run_until_complete(self._until_idle())
             assert self.ask([number]) == [[2 * number]]
+
+    def ask_together(self, *values: list[int]) -> None:
+        """Send one request for each of `values` in one turn of the loop, while nothing executes."""
+        self._loop.run_until_complete(self._until_idle())
+        assert self.ask(*values) == [[2 * value for value in row] for row in values]
 
     def say_alone(self, word: bytes, count: int) -> None:
         """Send that many requests with a text, each when the one before is answered with the same."""
@@ -108,7 +129,9 @@ def served(model_repository: ModelRepository) -> Served:
         kind: type[Doubler] = Anywhere, more: str = "", datatype: str = "TYPE_INT32", **settings: Any
     ) -> Iterator[Server]:
         model_repository.add("m", config_of("toy", batch=8, datatype=datatype, dims=-1, more=more))
-        with serving(model_repository, toy_plugins(ToyPlugin({"toy": kind})), **settings) as server:
+        with serving(
+            model_repository, toy_plugins(ToyPlugin({"toy": kind}, {"dynamic": Greedy})), **settings
+        ) as server:
             yield server
 
     return serve
@@ -121,12 +144,36 @@ def test_requests_that_come_alone_are_run_on_the_loop_once_they_are_known_to_be_
         assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1)] * 3
 
 
-def test_requests_that_come_together_run_on_the_instances_thread(served: Served) -> None:
+def test_a_batch_of_requests_that_come_together_is_run_on_the_loop_once_such_batches_are_known(served: Served) -> None:
+    with served(more=BATCHING) as server:
+        loop = Loop(server)
+        for _ in range(quickness.SURE):
+            loop.ask_together([1], [2], [3])
+        assert Anywhere.threads == [(THREAD, 3)] * quickness.SURE
+        loop.ask_together([1], [2], [3])
+        loop.ask_together([1], [2])
+        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, count) for count in (3, 2)]
+        loop.ask_alone(1)
+        assert Anywhere.threads[-1] == (THREAD, 1)
+
+
+def test_what_comes_together_and_is_no_batch_runs_on_the_loop_one_after_the_other(served: Served) -> None:
     with served() as server:
         loop = Loop(server)
-        loop.ask_alone(quickness.SURE + 1)
-        assert loop.ask([1], [2], [3]) == [[2], [4], [6]]
-        assert Anywhere.threads[-3:] == [(THREAD, 1)] * 3
+        loop.ask_alone(quickness.SURE)
+        loop.ask_together([1], [2], [3])
+        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1)] * 3
+
+
+def test_what_is_too_much_for_a_turn_of_the_loop_runs_on_the_instances_thread(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served() as server:
+        loop = Loop(server)
+        loop.ask_alone(quickness.SURE)
+        monkeypatch.setattr(local_instance, "TOGETHER_NS", 0)
+        loop.ask_together([1], [2], [3])
+        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1), (THREAD, 1), (THREAD, 1)]
 
 
 def test_a_size_that_is_not_known_runs_on_the_instances_thread(served: Served) -> None:

@@ -5,15 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.runners.quickness import ENDLESS_NS, QUICK_NS, SLOW_NS, STALLED_NS, SURE, Quickness, size_of
-from tritonpy.types import CallbackSink, InferRequest, Tensor
+from tritonpy.runners.quickness import (
+    EACH_NS,
+    ENDLESS_NS,
+    MOST_NS,
+    QUICK_NS,
+    SLOW_NS,
+    STALLED_NS,
+    SURE,
+    TOGETHER_NS,
+    Quickness,
+    Size,
+)
+from tritonpy.types import Batch, CallbackSink, InferRequest, Tensor
 
 SINK = CallbackSink(lambda request, response: None)
 
 
-def size(*elements: int) -> int:
+def size(*elements: int, requests: int = 1) -> Size:
     tensors = {str(number): Tensor.from_numpy("IN", np.zeros(count, np.int32)) for number, count in enumerate(elements)}
-    return size_of(InferRequest("m", tensors, SINK))
+    return Size.of(Batch([InferRequest("m", tensors, SINK) for _ in range(requests)]))
 
 
 def run(quickness: Quickness, count: int, ns: int = 1000, *, on_loop: bool = False, elements: int = 16) -> None:
@@ -44,6 +55,27 @@ def test_the_size_is_that_of_all_inputs() -> None:
     assert size(16) < size(16, 16) == size(32) == size(33)
 
 
+def test_a_batch_proves_itself_by_its_number_of_requests_too(proven: Quickness) -> None:
+    assert size(8, requests=2).nbytes == size(16).nbytes
+    assert not proven.sure(size(8, requests=2))
+    assert size(16, requests=2) == size(16, requests=3) < size(16, requests=4)
+
+
+@pytest.mark.parametrize(("requests", "most_ns"), [(1, QUICK_NS), (3, TOGETHER_NS + 2 * EACH_NS), (1000, MOST_NS)])
+def test_a_batch_has_time_for_each_request(requests: int, most_ns: int) -> None:
+    several = size(16, requests=requests)
+    for ns in (most_ns, most_ns + 1):
+        quickness = Quickness()
+        for _ in range(SURE):
+            quickness.took(several, ns, ns, on_loop=False)
+        assert quickness.sure(several) is (ns == most_ns)
+
+
+def test_a_batch_that_is_slow_on_its_thread_changes_nothing_for_others(proven: Quickness) -> None:
+    proven.took(size(16, requests=64), SLOW_NS + 1, SLOW_NS + 1, on_loop=False)
+    assert (proven.hopeful, proven.sure(size(16))) == (True, True)
+
+
 def test_who_is_not_quick_in_the_mean_is_not_run() -> None:
     quickness = Quickness()
     run(quickness, 10 * SURE, QUICK_NS + 1)
@@ -55,6 +87,22 @@ def test_an_execution_that_waits_counts_by_the_clock() -> None:
     for _ in range(10 * SURE):
         quickness.took(size(16), 1000, SLOW_NS, on_loop=False)
     assert not quickness.hopeful
+
+
+def test_one_that_waits_for_the_interpreter_on_its_thread_counts_by_the_processor() -> None:
+    quickness = Quickness()
+    for _ in range(SURE):
+        quickness.took(size(16), 1000, SLOW_NS - 1, on_loop=False)
+    assert quickness.sure(size(16))
+
+
+def test_one_that_waits_on_the_loop_goes_back_to_its_thread_for_some_time(proven: Quickness) -> None:
+    on_loop = 0
+    for _ in range(1000):
+        sure = proven.sure(size(16))
+        on_loop += sure
+        proven.took(size(16), 1000, 3 * QUICK_NS, on_loop=sure)
+    assert 10 < on_loop < 150
 
 
 def test_one_that_lost_the_processor_once_is_forgiven(proven: Quickness) -> None:

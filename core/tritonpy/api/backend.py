@@ -126,7 +126,7 @@ class Backend(ABC):
     # What the configuration's `runtime` may say for this backend to serve the model itself, where Triton has a library or a folder of that name.
     runtimes: ClassVar[tuple[str, ...]] = ()
     # `execute` may be called from another thread than the instance's own, which waits meanwhile, and never waits for anybody: on the CPU the event loop
-    # then runs requests that come alone, where the instance is known to finish in microseconds.
+    # then runs what came in one of its turns, where the instance is known to finish in microseconds.
     runs_on_any_thread: ClassVar[bool] = False
 
     @classmethod

@@ -16,7 +16,7 @@ from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.inline_slot import InlineSlot
-from tritonpy.runners.quickness import SLOW_NS, Quickness, size_of
+from tritonpy.runners.quickness import SLOW_NS, TOGETHER_NS, Quickness, Size
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.turn import Turn
@@ -30,7 +30,7 @@ class LocalInstance:
     """`built` is done when the instance can execute, or with what its backend raised, also once it is closed; `over` when the thread is about to end.
 
     `turn` is None where no rate limiter has to be asked; `forget` is called when the instance is no more. With `rings` the event loop may
-    execute a request that comes alone, where the instance is known to be quick (`Quickness`): then the thread sleeps.
+    execute what came in one of its turns, where the instance is known to be quick (`Quickness`): then the thread sleeps.
     """
 
     def __init__(
@@ -183,33 +183,35 @@ class LocalInstance:
         batch = self._next_batch(UNBOUNDED)
         if batch is None:
             return
-        if self._quickness is None or len(batch.requests) > 1 or self._dispatcher.waiting:
+        if self._quickness is None or self._dispatcher.waiting:
             self._execute(backend, batch)
-        else:  # it came alone, as those do that the event loop may run
+        else:  # nothing else came, as with what the event loop may run
             self._learn(self._quickness, backend, batch)
 
     def _run_on_loop(self) -> None:
-        """Execute what waits, if it is a single request that will be quick; leave it to the thread otherwise."""
+        """Execute what waits, as far as it will be quick; leave the rest to the thread."""
         quickness, slot = self._quickness, self.slot
         assert quickness is not None, "only an instance with rings is run by the loop: this is a bug"  # noqa: S101
-        batch: Batch | None = None
-        try:
-            if self._dispatcher.waiting == 1 and quickness.hopeful:
-                batch = self._dispatcher.take(slot, 1)
-        except Exception as error:  # as in `_serve`
-            self._guards.drop(error)
-        if batch is not None and self._runs_here(quickness, batch):
+        end_ns = now_ns() + TOGETHER_NS
+        while quickness.hopeful:
+            batch: Batch | None = None
+            try:
+                batch = self._dispatcher.take(slot, UNBOUNDED)
+            except Exception as error:  # as in `_serve`
+                self._guards.drop(error)
+            if batch is None or not self._runs_here(quickness, batch):
+                slot.handed = batch
+                break
             if self._dispatcher.rest_if_nothing_waits(slot):
                 return
-        else:
-            slot.handed = batch
+            if now_ns() > end_ns:
+                break
         slot.bell.release()
 
     def _runs_here(self, quickness: Quickness, batch: Batch) -> bool:
-        """Execute `batch`, a single request, on the loop if it will be quick; say whether."""
-        request = batch.requests[0]
-        size = size_of(request)
-        if request.unchecked_strings or not quickness.sure(size):
+        """Execute `batch` on the loop if it will be quick; say whether."""
+        size = Size.of(batch)
+        if not quickness.sure(size) or any([request.unchecked_strings for request in batch.requests]):
             return False
         batch.model = self._model
         begin_ns, busy_ns = now_ns(), thread_time_ns()
@@ -220,7 +222,7 @@ class LocalInstance:
         return True
 
     def _learn(self, quickness: Quickness, backend: Backend, batch: Batch) -> None:
-        size = size_of(batch.requests[0])
+        size = Size.of(batch)
         begin_ns, busy_ns = now_ns(), thread_time_ns()
         self._execute(backend, batch)
         quickness.took(size, thread_time_ns() - busy_ns, now_ns() - begin_ns, on_loop=False)

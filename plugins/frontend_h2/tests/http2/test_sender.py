@@ -37,16 +37,31 @@ def test_somebody_is_woken_once_for_all_answers_of_a_turn():
     assert len(server.connection.sender.take()) == 1
 
 
-def test_a_large_message_is_not_copied():
-    server, (stream,) = calling()
-    message = bytes(10_000_000)
+def sent(server, message):
+    """Send `message`, and return what is written for it."""
+    (stream,) = server.connection.streams.values()
     stream.send(ANSWER, (b"12345", message), TRAILERS)
-    views, sender = [], server.connection.sender
+    written, sender = [], server.connection.sender
     while pieces := sender.take():
-        views += [piece for piece in pieces if isinstance(piece, memoryview)]
+        written += pieces
         sender.go_on()
+    return written
+
+
+def test_a_large_message_in_large_frames_is_not_copied():
+    server, _ = calling()
+    server.connection.sender.frame_limit = 1024 * 1024
+    message = bytes(10_000_000)
+    views = [piece for piece in sent(server, message) if isinstance(piece, memoryview)]
     assert all(view.obj is message for view in views)
     assert sum(map(len, views)) > 9_900_000
+
+
+def test_small_frames_of_a_large_message_are_written_together():
+    server, _ = calling()
+    written = sent(server, bytes(10_000_000))
+    assert len(written) == 10
+    assert sum(map(len, written)) > 10_000_000
 
 
 @pytest.mark.parametrize("pieces", [(), (b"",), (b"", b"")])

@@ -16,7 +16,9 @@ Piece = bytes | memoryview
 # How much is made ready at a time, so that an answer for a slow client waits here as what it is and not as frames.
 _AT_ONCE = 1024 * 1024
 _TURN = 256 * 1024  # what a stream may send before it is another's turn
-_JOINED = 16 * 1024  # shorter pieces are written together; longer ones are not copied
+_JOINED = (
+    64 * 1024
+)  # shorter pieces are written together: a write for each frame of 16 KiB costs more than the copy; longer ones are not copied
 _EMPTY_TABLE = b"\x20"  # HPACK's update of the table's size, to 0
 
 
