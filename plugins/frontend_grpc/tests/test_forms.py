@@ -26,7 +26,7 @@ def message(model="m", request_id="", floats=(1, 2), text=b"word"):
 
 
 def layout(model="m"):
-    return Layout(model, -1, (FLOATS, TEXTS), None, 0, 0, False)
+    return Layout(model, -1, "", False, (FLOATS, TEXTS), None, 0, 0, False)
 
 
 def form_of(raw, model="m"):
@@ -97,10 +97,12 @@ def test_clients_that_send_another_length_each_time_do_not_fill_the_memory():
 def test_a_message_with_any_byte_changed_is_read_as_the_parser_reads_it_or_not_at_all(at, value):
     raw, known = message(request_id="ab"), KnownLayouts()
     for _ in range(2):
-        known.learn(raw, decode_request(ModelInferRequest.FromString(raw), SINK))
-    assert known.read(raw, SINK) is not None  # from here on its form is known
+        parsed = ModelInferRequest.FromString(raw)
+        known.learn(raw, parsed, decode_request(parsed, SINK))
+    assert known.find(raw) is not None  # from here on it is known
     changed = raw[:at] + bytes([value]) + raw[at + 1 :]
-    request = known.read(changed, SINK)
+    form = known.find(changed)
+    request = None if form is None else form.request(changed, SINK)
     if request is not None:
         expected = decode_request(ModelInferRequest.FromString(changed), SINK)
         assert (request.model_name, request.id) == (expected.model_name, expected.id)

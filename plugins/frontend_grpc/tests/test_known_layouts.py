@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tritonpy import CallbackSink, encode_strings
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.known_layouts import LONGEST, MOST, KnownLayouts, outline_of
-from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
+from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferRequest
 
 SINK = CallbackSink(lambda *_: None)
 COMPARED = (
@@ -27,13 +27,22 @@ def decoded(raw):
     return decode_request(ModelInferRequest.FromString(raw), SINK)
 
 
+def learn(known, raw):
+    parsed = ModelInferRequest.FromString(raw)
+    known.learn(raw, parsed, decode_request(parsed, SINK))
+
+
+def read(known, raw):
+    form = known.find(raw)
+    return None if form is None else form.request(raw, SINK)
+
+
 def taught(*messages):
     """Return layouts that have seen those messages twice."""
     known = KnownLayouts()
     for one in messages:
         for _ in range(2):
-            raw = one.SerializeToString()
-            known.learn(raw, decoded(raw))
+            learn(known, one.SerializeToString())
     return known
 
 
@@ -49,15 +58,15 @@ def assert_equal(request, expected):
 def test_a_request_is_known_from_the_third_time_on():
     known, raw = KnownLayouts(), message().SerializeToString()
     for _ in range(2):
-        assert known.read(raw, SINK) is None
-        known.learn(raw, decoded(raw))
-    assert_equal(known.read(raw, SINK), decoded(raw))
+        assert read(known, raw) is None
+        learn(known, raw)
+    assert_equal(read(known, raw), decoded(raw))
 
 
 def test_the_data_and_the_id_may_differ():
     known = taught(message(id="first"))
     raw = message(np.array([-5, 7], np.int32).tobytes(), id="second \N{SNOWMAN}").SerializeToString()
-    request = known.read(raw, SINK)
+    request = read(known, raw)
     assert_equal(request, decoded(raw))
     assert request.inputs["X"].data.tolist() == [-5, 7]
     assert request.received_ns > 0
@@ -66,7 +75,7 @@ def test_the_data_and_the_id_may_differ():
 def test_tensors_are_views_on_the_message():
     known = taught(message())
     raw = message().SerializeToString()
-    array = known.read(raw, SINK).inputs["X"].data
+    array = read(known, raw).inputs["X"].data
     assert not array.flags.owndata
     assert not array.flags.writeable
     assert np.shares_memory(array, np.frombuffer(raw, np.uint8))
@@ -85,18 +94,18 @@ def test_tensors_are_views_on_the_message():
     ],
 )
 def test_what_says_something_else_or_has_other_data_is_not_known(other):
-    assert taught(message()).read(other.SerializeToString(), SINK) is None
+    assert read(taught(message()), other.SerializeToString()) is None
 
 
 def test_two_pieces_of_data_for_one_tensor_are_not_known():
     raw = message().SerializeToString()
-    assert taught(message()).read(raw + ModelInferRequest(raw_input_contents=[b"x"]).SerializeToString(), SINK) is None
+    assert read(taught(message()), raw + ModelInferRequest(raw_input_contents=[b"x"]).SerializeToString()) is None
 
 
 def test_what_follows_the_data_is_not_overlooked():
     raw = message().SerializeToString() + ModelInferRequest(model_name="other").SerializeToString()
     assert outline_of(raw) is None
-    assert taught(message()).read(raw, SINK) is None
+    assert read(taught(message()), raw) is None
 
 
 @pytest.mark.parametrize("size", [1, 5, 9, 20])
@@ -107,7 +116,7 @@ def test_a_message_that_ends_too_early_has_no_outline(size):
 
 def test_an_id_that_is_not_utf8_is_left_to_the_parser():
     raw = message(id="ab").SerializeToString().replace(b"\x1a\x02ab", b"\x1a\x02\xff\xfe")
-    assert taught(message(id="ab")).read(raw, SINK) is None
+    assert read(taught(message(id="ab")), raw) is None
 
 
 def test_fields_that_nobody_knows_are_left_to_the_parser():
@@ -127,9 +136,76 @@ def test_a_requests_settings_are_its_layouts():
     asked.parameters["priority"].int64_param = 2
     asked.parameters["timeout"].int64_param = 5
     raw = asked.SerializeToString()
-    request = taught(asked).read(raw, SINK)
+    request = read(taught(asked), raw)
     assert_equal(request, decoded(raw))
     assert (request.classifies, request.priority, request.timeout_us) == (True, 2, 5)
+
+
+def of_sequence(sequence_id, *, start=False, end=False, order="ise", **fields):
+    """Return the bytes of a message, with its parameters in an order."""
+    entries = {
+        "i": {"sequence_id": InferParameter(int64_param=sequence_id)}
+        if isinstance(sequence_id, int)
+        else {"sequence_id": InferParameter(string_param=sequence_id)},
+        "s": {"sequence_start": InferParameter(bool_param=start)},
+        "e": {"sequence_end": InferParameter(bool_param=end)},
+    }
+    ahead = ModelInferRequest(model_name="m", **fields).SerializeToString()
+    written = b"".join([ModelInferRequest(parameters=entries[each]).SerializeToString() for each in order])
+    rest = message()
+    rest.ClearField("model_name")
+    return ahead + written + rest.SerializeToString()
+
+
+def taught_sequences():
+    known = KnownLayouts()
+    for _ in range(2):
+        learn(known, of_sequence(7, start=True))
+    return known
+
+
+@pytest.mark.parametrize("order", ["ise", "esi", "i", "is", "ei"])
+@pytest.mark.parametrize("sequence_id", [7, 1, 300, 2**63 - 1, -1, 0, "name", "\N{SNOWMAN}" * 20])
+@pytest.mark.parametrize(("start", "end"), [(True, False), (False, False), (True, True)])
+def test_what_is_said_of_the_sequence_may_differ(order, sequence_id, start, end):
+    known, raw = taught_sequences(), of_sequence(sequence_id, start=start, end=end, order=order)
+    for _ in range(2):  # by its outline, and then by its form
+        assert_equal(read(known, raw), decoded(raw))
+
+
+def test_requests_with_and_without_a_sequence_are_of_one_layout():
+    raw = message(id="1").SerializeToString()
+    assert_equal(read(taught_sequences(), raw), decoded(raw))
+
+
+@pytest.mark.parametrize(
+    "replaced",
+    [
+        (b"sequence_end", b"sequence_ene"),
+        (b"\x12\x02\x10\x07", b"\x12\x02\x08\x07"),  # an id that is true
+        (b"\x12\x02\x10\x07", b"\x12\x02\x1a\x07"),  # a text that goes on behind it
+        (b"\x22\x11\x0a\x0bsequence_id", b"\x1a\x11\x0a\x0bsequence_id"),  # the id of the request
+        (b"\x22\x11\x0a\x0bsequence_id", b"\x22\x11\x0a\x0btriton_dont"),
+    ],
+)
+def test_what_only_looks_like_a_sequence_is_left_to_the_parser(replaced):
+    known, raw = taught_sequences(), of_sequence(7)
+    assert read(known, raw) is not None
+    changed = raw.replace(*replaced)
+    assert changed != raw
+    assert read(known, changed) is None
+
+
+@given(st.data())
+def test_a_message_of_a_sequence_with_any_bytes_changed_is_read_as_the_parser_reads_it_or_not_at_all(data):
+    known, raw = taught_sequences(), bytearray(of_sequence(7, id="ab"))
+    assert read(known, bytes(raw)) is not None
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    changed = bytes(raw)
+    request = read(known, changed)
+    if request is not None:
+        assert_equal(request, decoded(changed))
 
 
 def in_a_region():
@@ -149,10 +225,10 @@ def with_parameter(**choice):
 
 
 @pytest.mark.parametrize(
-    "asked", [in_a_region(), with_parameter(colour="red"), with_parameter(sequence_id="s"), message(datatype="INT3"), message(bytes(3))]
+    "asked", [in_a_region(), with_parameter(colour="red"), message(datatype="INT3"), message(bytes(3))]
 )  # fmt: skip
 def test_what_is_not_plain_is_not_remembered(asked):
-    assert taught(asked).read(asked.SerializeToString(), SINK) is None
+    assert read(taught(asked), asked.SerializeToString()) is None
 
 
 def test_strings_may_have_any_size():
@@ -160,7 +236,7 @@ def test_strings_may_have_any_size():
         return message(encode_strings([word.encode() for word in given]).tobytes(), (2,), "BYTES")
 
     raw = words("much longer", "than before").SerializeToString()
-    assert_equal(taught(words("a", "b")).read(raw, SINK), decoded(raw))
+    assert_equal(read(taught(words("a", "b")), raw), decoded(raw))
 
 
 def test_a_long_head_is_not_remembered():
@@ -189,7 +265,7 @@ def test_a_known_request_is_what_decoding_would_make_of_it(given_inputs, request
     if names_outputs:
         asked.outputs.add(name="Y")
     raw = asked.SerializeToString()
-    assert_equal(taught(asked).read(raw, SINK), decoded(raw))
+    assert_equal(read(taught(asked), raw), decoded(raw))
 
 
 @given(st.binary(max_size=60))

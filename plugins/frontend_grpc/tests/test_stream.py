@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tritonpy import CallbackSink, InferResponse, Internal, InvalidArgument, StreamSink, Tensor, TritonError
 from tritonpy_frontend_grpc.decode import decode_request
+from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferRequest, ModelStreamInferResponse
 
@@ -40,7 +41,7 @@ class Talk:
     def ask(self, model, request_id="", **fields):
         message = ModelInferRequest(model_name=model, id=request_id, **fields)
         slot = Slot(self.stream)
-        slot.describe(message)
+        slot.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
         try:
             self.stream.take(slot, decode_request(message, SINK), self.engine, self.producers)
         except TritonError as error:

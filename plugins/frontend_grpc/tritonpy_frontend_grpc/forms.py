@@ -1,4 +1,4 @@
-"""Messages that are the same but for their data and the bytes of their id: two or three comparisons tell them, and where everything lies is known.
+"""Messages that are the same but for their data and the bytes of their id and sequence: two or three comparisons tell them, and where everything lies is known.
 
 Pure; knows no transport.
 """
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tritonpy import Tensor
+from tritonpy import InferRequest, InvalidArgument, Sink, Tensor, now_ns
+from tritonpy_frontend_grpc.sequence_entries import sequence_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,14 +33,15 @@ class Place(NamedTuple):
 
 
 class Form:
-    """What the messages of one form have in common: the length, the layout, and every byte but those of the id and the data."""
+    """What the messages of one form have in common: the length, the layout, and every byte but those of the id, the data and what it says of its sequence."""
 
-    __slots__ = ("_fixed", "_id", "_places", "layout")
+    __slots__ = ("_fixed", "_id", "_places", "_sequence", "layout")
 
     def __init__(self, raw: bytes, layout: Layout, outline: Outline) -> None:
         self.layout = layout
         self._id = outline.id_span
-        holes = sorted([span for span in (outline.id_span, *outline.spans) if span[0] < span[1]])
+        self._sequence = outline.sequence
+        holes = sorted([span for span in (outline.id_span, *outline.sequence, *outline.spans) if span[0] < span[1]])
         edges = [0, *[edge for hole in holes for edge in hole], len(raw)]
         self._fixed = [(start, end, raw[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True)]
         self._places = [
@@ -57,6 +59,29 @@ class Form:
     def fits(self, raw: bytes) -> bool:
         """Say whether a message of the same length has this form."""
         return all([raw[start:end] == fixed for start, end, fixed in self._fixed])
+
+    def request(self, raw: bytes, sink: Sink) -> InferRequest | None:
+        """Return the request that a message of this form is, None where it has to be parsed to say what is wrong with its id or its sequence."""
+        received_ns = now_ns()
+        try:
+            request_id = self.id(raw)
+            sequence = self._sequence and sequence_of(b"".join([raw[start:end] for start, end in self._sequence]))
+        except (UnicodeDecodeError, InvalidArgument):
+            return None
+        layout = self.layout
+        return InferRequest(
+            layout.model_name,
+            self.inputs(raw),
+            sink,
+            layout.model_version,
+            request_id,
+            layout.outputs,
+            priority=layout.priority,
+            timeout_us=layout.timeout_us,
+            sequence=sequence or None,
+            classifies=layout.classifies,
+            received_ns=received_ns,
+        )
 
     def inputs(self, raw: bytes) -> dict[str, Tensor]:
         """Return the tensors of a message that has this form, as views."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import DTYPES, InferRequest, OutputSpec, Sink, now_ns
+from tritonpy import DTYPES, InferRequest, OutputSpec
 from tritonpy_frontend_grpc.forms import Form, KnownForms
+from tritonpy_frontend_grpc.parameters import wants_empty_final
+from tritonpy_frontend_grpc.sequence_entries import is_of_sequence
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 if TYPE_CHECKING:
@@ -21,16 +23,23 @@ MOST = 512  # layouts; clients that say something else each time must not fill t
 MOST_SEEN = 4096
 _LENGTH_DELIMITED = 2  # the wire type of all fields of the message
 _LAST = 0x7F  # tags above it go on in the next byte: no field of the message has one
+_PARAMETER = ModelInferRequest.PARAMETERS_FIELD_NUMBER << 3 | _LENGTH_DELIMITED
 _ID = ModelInferRequest.ID_FIELD_NUMBER << 3 | _LENGTH_DELIMITED
 _RAW = ModelInferRequest.RAW_INPUT_CONTENTS_FIELD_NUMBER << 3 | _LENGTH_DELIMITED
 
 
+Span = tuple[int, int]
+
+
 class Outline(NamedTuple):
-    """What a message looks like: all that precedes its data but its id, where that begins and ends (0, 0: it has none), and each piece of data."""
+    """What a message looks like: all that precedes its data but its id and its sequence, where the id begins and ends (0, 0: it has none), each
+    piece of data, and the fields that speak of the sequence.
+    """
 
     head: bytes
-    id_span: tuple[int, int]
-    spans: Sequence[tuple[int, int]]
+    id_span: Span
+    spans: Sequence[Span]
+    sequence: Sequence[Span]
 
 
 class InputLayout(NamedTuple):
@@ -45,10 +54,12 @@ class InputLayout(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a head says. `outputs` are the same for all requests: nobody changes them."""
+    """What a head says, the version also in the client's own words. `outputs` are the same for all requests: nobody changes them."""
 
     model_name: str
     model_version: int
+    version_text: str
+    empty_final: bool
     inputs: tuple[InputLayout, ...]
     outputs: dict[str, OutputSpec] | None
     priority: int
@@ -64,29 +75,9 @@ class KnownLayouts:
         self._forms = KnownForms()
         self._seen: set[int] = set()
 
-    def read(self, raw: bytes, sink: Sink) -> InferRequest | None:
-        """Return the request that `raw` is, None where its like was not met before."""
-        received_ns = now_ns()
-        form = self._forms.find(raw) or self._formed(raw)
-        if form is None:
-            return None
-        try:
-            request_id = form.id(raw)
-        except UnicodeDecodeError:  # it is refused where all of it is parsed
-            return None
-        layout = form.layout
-        return InferRequest(
-            layout.model_name,
-            form.inputs(raw),
-            sink,
-            layout.model_version,
-            request_id,
-            layout.outputs,
-            priority=layout.priority,
-            timeout_us=layout.timeout_us,
-            classifies=layout.classifies,
-            received_ns=received_ns,
-        )
+    def find(self, raw: bytes) -> Form | None:
+        """Return what `raw` has in common with a message that was met before, None where its like was not."""
+        return self._forms.find(raw) or self._formed(raw)
 
     def _formed(self, raw: bytes) -> Form | None:
         outline = outline_of(raw)
@@ -97,8 +88,8 @@ class KnownLayouts:
         self._forms.remember(form, len(raw))
         return form
 
-    def learn(self, raw: bytes, request: InferRequest) -> None:
-        """Remember what `raw` was decoded as, when its like comes for the second time and is plain: all of its data raw, no parameters of the model's own."""
+    def learn(self, raw: bytes, message: ModelInferRequest, request: InferRequest) -> None:
+        """Remember what `raw` was parsed and decoded as, when its like comes for the second time and is plain: all data raw, no parameters of the model."""
         outline = outline_of(raw)
         if outline is None or len(outline.spans) != len(request.inputs) or not _is_plain(request):
             return
@@ -110,12 +101,14 @@ class KnownLayouts:
             return
         if len(self._layouts) >= MOST:
             self._layouts.clear()
-        self._layouts[outline.head] = _layout(request)
+        self._layouts[outline.head] = _layout(message, request)
 
 
 def outline_of(raw: bytes) -> Outline | None:
     """Return the outline of a message, None where it is written in an unusual way, has no raw data, or ends too early."""
-    at, id_start, id_at, id_end = 0, 0, 0, 0
+    at, id_at, id_end = 0, 0, 0
+    left_out: list[Span] = []
+    sequence: list[Span] = []
     try:
         while (tag := raw[at]) != _RAW:
             size, start = raw[at + 1], at + 2
@@ -124,9 +117,13 @@ def outline_of(raw: bytes) -> Outline | None:
             if tag & 7 != _LENGTH_DELIMITED or tag > _LAST or start + size > LONGEST or (tag == _ID and id_end):
                 return None
             if tag == _ID:
-                id_start, id_at, id_end = at, start, start + size
+                id_at, id_end = start, start + size
+                left_out.append((at, id_end))
+            elif tag == _PARAMETER and is_of_sequence(raw, start):
+                _append(sequence, at, start + size)
+                left_out.append((at, start + size))
             at = start + size
-        head = raw[:id_start] + raw[id_end:at]
+        head = _without(raw[:at], left_out)
         spans = []
         while at < len(raw):
             if raw[at] != _RAW:
@@ -138,7 +135,21 @@ def outline_of(raw: bytes) -> Outline | None:
             spans.append((start, at))
     except IndexError:
         return None
-    return Outline(head, (id_at, id_end), spans) if at == len(raw) else None
+    return Outline(head, (id_at, id_end), spans, sequence) if at == len(raw) else None
+
+
+def _append(spans: list[Span], start: int, end: int) -> None:
+    """Append a span, or make it a part of the last: neighbours come in any order."""
+    if spans and spans[-1][1] == start:
+        start = spans.pop()[0]
+    spans.append((start, end))
+
+
+def _without(head: bytes, spans: Sequence[Span]) -> bytes:
+    if not spans:
+        return head
+    edges = [0, *[edge for span in spans for edge in span], len(head)]
+    return b"".join([head[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)])
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
@@ -157,7 +168,7 @@ def _has_its_data(layouts: Sequence[InputLayout], spans: Sequence[tuple[int, int
 
 
 def _is_plain(request: InferRequest) -> bool:
-    if request.uses_regions or request.parameters or request.sequence is not None:
+    if request.uses_regions or request.parameters:
         return False
     # data that does not fit its shape is refused, with its size in the text
     return all(
@@ -168,7 +179,7 @@ def _is_plain(request: InferRequest) -> bool:
     )
 
 
-def _layout(request: InferRequest) -> Layout:
+def _layout(message: ModelInferRequest, request: InferRequest) -> Layout:
     inputs = [
         InputLayout(
             tensor.name,
@@ -183,6 +194,8 @@ def _layout(request: InferRequest) -> Layout:
     return Layout(
         request.model_name,
         request.model_version,
+        message.model_version,
+        wants_empty_final(message.parameters),
         tuple(inputs),
         request.outputs,
         request.priority,

@@ -16,6 +16,7 @@ from tritonpy import (
     InferRequest,
     InferResponse,
     LoopSink,
+    Sink,
     StreamSink,
     Tracer,
     TritonError,
@@ -31,6 +32,7 @@ from tritonpy_frontend_grpc.gate import Gate
 from tritonpy_frontend_grpc.known_layouts import KnownLayouts
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT
 from tritonpy_frontend_grpc.message import parse_message
+from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_frontend_grpc.stream_call import StreamCall
@@ -157,10 +159,13 @@ class InferenceService:
     def _decoded(self, raw: bytes, call: InferCall) -> InferRequest:
         if self._access is not None:
             return self._access.decode(parse_message(ModelInferRequest, raw), self._sink, call.metadata())
-        request = self._layouts.read(raw, self._sink)
-        if request is None:
-            request = decode_request(parse_message(ModelInferRequest, raw), self._sink)
-            self._layouts.learn(raw, request)
+        form = self._layouts.find(raw)
+        request = None if form is None else form.request(raw, self._sink)
+        return request or self._parsed(raw, parse_message(ModelInferRequest, raw), self._sink)
+
+    def _parsed(self, raw: bytes, message: ModelInferRequest, sink: Sink) -> InferRequest:
+        request = decode_request(message, sink)
+        self._layouts.learn(raw, message, request)
         return request
 
     def _answered(self, request: InferRequest, response: InferResponse) -> None:
@@ -213,15 +218,7 @@ class InferenceService:
         slot = Slot(stream)
         arrived = now_ns() if self._tracer.active else 0
         try:
-            message = parse_message(ModelInferRequest, raw)
-            slot.describe(message)
-            if self._gate.closed:
-                raise Unavailable(SHUTTING_DOWN)  # noqa: TRY301  it is answered like every other refusal
-            request = (
-                decode_request(message, self._stream_sink)
-                if self._access is None
-                else self._access.decode(message, self._stream_sink, metadata)
-            )
+            request = self._streamed(metadata, slot, raw)
             if arrived and (trace := sample(self._tracer, request, metadata, arrived)):
                 slot.trace = StreamTrace(trace)
             stream.take(slot, request, self._engine, self._decoupled_sink)
@@ -229,6 +226,20 @@ class InferenceService:
             stream.refused(slot, self._failure(error))
         else:
             self._gate.enter()
+
+    def _streamed(self, metadata: Metadata, slot: Slot, raw: bytes) -> InferRequest:
+        form = self._layouts.find(raw) if self._access is None and not self._gate.closed else None
+        request = None if form is None else form.request(raw, self._stream_sink)
+        if form is not None and request is not None:
+            slot.describe(request.id, request.model_name, form.layout.version_text, form.layout.empty_final)
+            return request
+        message = parse_message(ModelInferRequest, raw)
+        slot.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
+        if self._gate.closed:
+            raise Unavailable(SHUTTING_DOWN)
+        if self._access is not None:
+            return self._access.decode(message, self._stream_sink, metadata)
+        return self._parsed(raw, message, self._stream_sink)
 
     def _deliver(self, request: InferRequest, response: InferResponse) -> None:
         request.tag.stream.answered(request.tag, response)

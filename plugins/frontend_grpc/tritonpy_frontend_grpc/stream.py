@@ -16,12 +16,10 @@ from tritonpy_frontend_grpc.encode import (
     encode_refusal,
     encode_stream_response,
 )
-from tritonpy_frontend_grpc.parameters import wants_empty_final
 
 if TYPE_CHECKING:
     from tritonpy import Engine, InferRequest, InferResponse, StreamSink
     from tritonpy_frontend_grpc.tracing import StreamTrace
-    from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 
 class Slot:
@@ -42,10 +40,10 @@ class Slot:
         self.trace: StreamTrace | None = None
         self.room: Room | None = None  # a model that answers once needs none
 
-    def describe(self, message: ModelInferRequest) -> None:
-        """Keep what answers and errors have to repeat, in the client's own words."""
-        self.id, self.model, self.version = message.id, message.model_name, message.model_version
-        self.empty_final = wants_empty_final(message.parameters)
+    def describe(self, request_id: str, model: str, version: str, empty_final: bool) -> None:
+        """Keep what answers and errors have to repeat, in the client's own words, and whether it wants a message where the final answer is empty."""
+        self.id, self.model, self.version = request_id, model, version
+        self.empty_final = empty_final
 
 
 class Window(NamedTuple):
