@@ -16,13 +16,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bench import clients, judged, models, payloads, processes, regions
-from bench.judged import ECHO, ON_ENVOY, ON_H2, ONNX, ONNX_ON_ENVOY, ONNX_ON_H2, TRANSPORTS, TRITON
+from bench.judged import ECHO, ON_ENVOY, ON_GRPCIO, ONNX, ONNX_ON_ENVOY, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
 from bench.processes import Running
 from bench.program import parser_of, run
 from bench.rows import Case
 
 Start = Callable[[], AbstractContextManager[Running]]
-ON_ENVOY_FLAG, ON_H2_FLAG = "--transport=envoy", "--transport=h2"
+ON_ENVOY_FLAG, ON_GRPCIO_FLAG = "--transport=envoy", "--transport=grpcio"
 REGIONS_FLAG = "--allow-client-shm=true"
 REGION_MIB = 32
 
@@ -44,7 +44,7 @@ def main() -> int:
         memory = stack.enter_context(regions.shared(REGION_MIB))
         starts = _starts(folder, arguments.triton)
         servers = {name: stack.enter_context(start()) for name, start in starts.items() if name in wanted}
-        for name in servers.keys() & {"tritonpy", ON_ENVOY, ON_H2, TRITON}:
+        for name in servers.keys() & {"tritonpy", ON_ENVOY, ON_GRPCIO, TRITON}:
             regions.register(servers[name], memory)
         return run(arguments, cases, servers)
 
@@ -75,8 +75,8 @@ def _starts(folder: Path, triton: Path | None) -> dict[str, Start]:
         ECHO["uvicorn"]: lambda: processes.echo("http", "add_sub"),
         f"{ECHO['uvicorn']} large": lambda: processes.echo("http", "identity"),
         ECHO["grpcio"]: lambda: processes.echo("grpc", "add_sub"),
-        ON_H2: lambda: processes.tritonpy(python, REGIONS_FLAG, ON_H2_FLAG),
-        ONNX_ON_H2: lambda: processes.tritonpy(onnx, ON_H2_FLAG),
+        ON_GRPCIO: lambda: processes.tritonpy(python, REGIONS_FLAG, ON_GRPCIO_FLAG),
+        ONNX_ON_GRPCIO: lambda: processes.tritonpy(onnx, ON_GRPCIO_FLAG),
         ECHO["h2"]: lambda: processes.echo("h2", "add_sub"),
     }
     if importlib.util.find_spec("pyvoy") is not None:

@@ -39,7 +39,7 @@ def main() -> int:
     arguments = parser.parse_args()
     allow_many_open_files()
     status = 0
-    for transport in arguments.transport or ("uvicorn", "grpcio"):
+    for transport in arguments.transport or ("uvicorn", "h2"):
         for protocol in TRANSPORTS[transport]:
             with _two_servers(transport) as (busy, quiet), contextlib.ExitStack() as stack:
                 before = busy.resident_bytes()

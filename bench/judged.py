@@ -13,10 +13,10 @@ from bench.rows import NO_GOAL, P50, P99, RATE, Case
 
 TRITON = "Triton"
 ON_ENVOY = "tritonpy on Envoy"
-ON_H2 = "tritonpy on h2"
+ON_GRPCIO = "tritonpy on grpcio"
 ONNX = "tritonpy with ONNX Runtime"
 ONNX_ON_ENVOY = "tritonpy with ONNX Runtime on Envoy"
-ONNX_ON_H2 = "tritonpy with ONNX Runtime on h2"
+ONNX_ON_GRPCIO = "tritonpy with ONNX Runtime on grpcio"
 ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "envoy": "echo grpc on Envoy", "h2": "echo grpc on h2"}
 # With a thread per request in flight perf_analyzer stands still on two cores, whatever it loads, as often as not.
 FEW_THREADS = ("--async", "--max-threads=2")
@@ -49,9 +49,9 @@ PROTOCOLS = {
     "grpc": Protocol("gRPC", clients.h2load, Must(1.2, 1.5), Must(1.0, 1.3), Must(1.6, 1.0)),
 }
 TAIL, LARGE = Must(1.0, 0.5), Must(1.0, 1.2)
-TRANSPORTS = {"uvicorn": ("http",), "grpcio": ("grpc",), "envoy": ("http", "grpc"), "h2": ("grpc",)}
-SUBJECTS = {"envoy": ON_ENVOY, "h2": ON_H2}
-ONNX_SUBJECTS = {"envoy": ONNX_ON_ENVOY, "h2": ONNX_ON_H2}
+TRANSPORTS = {"uvicorn": ("http",), "h2": ("grpc",), "grpcio": ("grpc",), "envoy": ("http", "grpc")}
+SUBJECTS = {"envoy": ON_ENVOY, "grpcio": ON_GRPCIO}
+ONNX_SUBJECTS = {"envoy": ONNX_ON_ENVOY, "grpcio": ONNX_ON_GRPCIO}
 WORDS = {"single": "no batching", "batched": "dynamic batching"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.processes import Running
 from bench.rows import Case, Row, line, measure, table
 
-OWN_FLAGS = {name: (f"--transport={name}",) for name in ("envoy", "h2")}
+OWN_FLAGS = {name: (f"--transport={name}",) for name in ("envoy", "grpcio")}
 """What the transports that `tritonpy serve` is asked for are asked with; the others are what it has anyway."""
 
 

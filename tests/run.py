@@ -111,8 +111,8 @@ TIERS = {
             "TRITONPY_CONFORMANCE_SEED": "1754776926",
         },
     ),
-    # The same on HTTP/2 of our own, with the tests of the gRPC frontend that it stands for; its environment is the default one.
-    "h2": Tier(
+    # The same with gRPC on grpcio, and the tests of that frontend, which run on HTTP/2 of our own in the default tier; its environment is the default one.
+    "grpcio": Tier(
         (
             "plugins/frontend_grpc/tests",
             *ON_EVERY_TRANSPORT,
@@ -120,7 +120,7 @@ TIERS = {
             "tests/conformance/test_both_servers.py",
         ),
         variables={
-            "TRITONPY_TEST_TRANSPORT": "h2",
+            "TRITONPY_TEST_TRANSPORT": "grpcio",
             "TRITONPY_CONFORMANCE_SHARE": "0.05",
             "TRITONPY_CONFORMANCE_SEED": "1754776926",
         },

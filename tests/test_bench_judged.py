@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.judged import ON_ENVOY, ON_H2, TRANSPORTS, judged
+from bench.judged import ON_ENVOY, ON_GRPCIO, TRANSPORTS, judged
 from bench.rows import P50, P99, RATE
 
 
@@ -16,7 +16,7 @@ def test_every_row_names_its_transport_and_runs_on_it(transport: str) -> None:
     assert all(f" on {transport}, " in case.name for case in rows)
     assert len({case.name for case in rows}) == len(rows)
     own = [case for case in rows if case.other == "Triton" and "echo" not in case.subject]
-    assert {case.subject for case in own} == {{"envoy": ON_ENVOY, "h2": ON_H2}.get(transport, "tritonpy")}
+    assert {case.subject for case in own} == {{"envoy": ON_ENVOY, "grpcio": ON_GRPCIO}.get(transport, "tritonpy")}
 
 
 def test_what_must_be_is_what_is_judged() -> None:

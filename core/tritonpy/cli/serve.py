@@ -42,7 +42,7 @@ OWN_FLAGS = (
         "transport",
         "Server",
         not_empty("transport"),
-        "What carries the frontends: h2 for gRPC, envoy for HTTP and gRPC, or none where each frontend listens by itself.",
+        "What carries the frontends: grpcio for gRPC, envoy for HTTP and gRPC, or none where each frontend listens by itself.",
         path="transport",
     ),
 )

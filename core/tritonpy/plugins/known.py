@@ -17,10 +17,10 @@ PACKAGES = {
     },
     "tritonpy_frontends": {
         "http": "tritonpy-frontend-http",
-        "grpc": "tritonpy-frontend-grpc",
+        "grpc": "tritonpy-frontend-h2",
         "metrics": "tritonpy-metrics-prometheus",
     },
-    "tritonpy_transports": {"envoy": "tritonpy-frontend-envoy", "h2": "tritonpy-frontend-h2"},
+    "tritonpy_transports": {"envoy": "tritonpy-frontend-envoy", "grpcio": "tritonpy-frontend-grpc"},
     "tritonpy_authenticators": {"api_keys": "tritonpy-auth-api-keys", "jwt": "tritonpy-auth-jwt"},
     "tritonpy_batch_policies": {"preferred": "tritonpy-batching-dynamic", "slo": "tritonpy-batching-slo"},
     "tritonpy_sharings": {"fair": "tritonpy-queueing-fair"},

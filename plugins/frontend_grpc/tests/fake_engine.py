@@ -49,6 +49,7 @@ from tritonpy import (
 from tritonpy.testing import ToyEngine
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions
+from tritonpy_frontend_h2.frontend import H2GrpcFrontend
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 PATIENCE_S = 20
@@ -195,12 +196,8 @@ def number(request: InferRequest, value: int, *, final: bool = False) -> InferRe
 
 
 def frontend_class() -> type[Frontend]:
-    """Return the class that is tested: the same tests may run on another transport of gRPC."""
-    if os.environ.get("TRITONPY_TEST_TRANSPORT") == "h2":
-        from tritonpy_frontend_h2.frontend import H2GrpcFrontend
-
-        return H2GrpcFrontend
-    return GrpcFrontend
+    """Return the class that is tested: the same tests run on both servers of gRPC."""
+    return GrpcFrontend if os.environ.get("TRITONPY_TEST_TRANSPORT") == "grpcio" else H2GrpcFrontend
 
 
 @asynccontextmanager

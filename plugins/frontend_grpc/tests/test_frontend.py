@@ -4,16 +4,13 @@ import logging
 import socket
 
 import msgspec
-import numpy as np
 import pytest
-import tritonclient.grpc as client
 
-import tritonpy_frontend_grpc
 from tritonpy import FrontendContext, StartupError
-from tritonpy.testing import FrontendContract
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions
 
+from .contract import GrpcContract
 from .fake_engine import FakeEngine, frontend_class, run, serving
 
 
@@ -26,18 +23,8 @@ def has_ipv6():
     return True
 
 
-class TestGrpcFrontend(FrontendContract):
+class TestGrpcFrontend(GrpcContract):
     plugin_class = GrpcFrontend
-    plugin = tritonpy_frontend_grpc
-    name = "grpc"
-
-    def call(self, address):
-        data = np.arange(4, dtype=np.float32).reshape(1, 4)
-        with client.InferenceServerClient(address) as connection:
-            metadata = connection.get_model_metadata("identity")
-            given, wanted = metadata.inputs[0].name, metadata.outputs[0].name
-            result = connection.infer("identity", [client.InferInput(given, [1, 4], "FP32").set_data_from_numpy(data)])
-        np.testing.assert_array_equal(result.as_numpy(wanted), data)
 
 
 def test_the_port_is_tritons_where_none_is_given():

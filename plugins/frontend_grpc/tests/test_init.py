@@ -10,7 +10,7 @@ import pytest
 def test_discovery_loads_no_grpc():
     code = """
 import sys, tritonpy_frontend_grpc
-assert tritonpy_frontend_grpc.tritonpy_frontends() == {"grpc": "tritonpy_frontend_grpc.frontend:GrpcFrontend"}
+assert tritonpy_frontend_grpc.tritonpy_transports() == {"grpcio": "tritonpy_frontend_grpc.transport:GrpcioTransport"}
 assert not [name for name in sys.modules if name.split(".")[0] in ("grpc", "tritonpy_protos")], sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""The inference protocol over gRPC. Discovery imports this module only; grpc is loaded with the frontend itself."""
+"""The inference protocol over gRPC, and grpcio's server for it. Discovery imports this module only; grpc is loaded with that server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from tritonpy import hookimpl
 
 
 @hookimpl
-def tritonpy_frontends() -> Mapping[str, str]:
-    """Name the frontend."""
-    return {"grpc": "tritonpy_frontend_grpc.frontend:GrpcFrontend"}
+def tritonpy_transports() -> Mapping[str, str]:
+    """Offer the transport as `grpcio`."""
+    return {"grpcio": "tritonpy_frontend_grpc.transport:GrpcioTransport"}

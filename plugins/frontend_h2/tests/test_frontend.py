@@ -3,17 +3,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import subprocess
+import sys
 from dataclasses import replace
 
 import grpc
-import numpy as np
 import pytest
-import tritonclient.grpc as client
 
+import tritonpy_frontend_h2
+from plugins.frontend_grpc.tests.contract import GrpcContract
 from plugins.frontend_grpc.tests.fake_engine import FakeEngine, echo, eventually, run
 from plugins.frontend_grpc.tests.wire.scenarios.messages import answered, asked
 from tritonpy import FrontendContext, StartupError
-from tritonpy.testing import FrontendContract
+from tritonpy_frontend_grpc.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_h2.frontend import H2GrpcFrontend
 from tritonpy_protos import SERVICE
@@ -21,16 +23,18 @@ from tritonpy_protos import SERVICE
 INFER, STREAM, LIVE = (f"/{SERVICE}/{name}" for name in ("ModelInfer", "ModelStreamInfer", "ServerLive"))
 
 
-class TestH2GrpcFrontend(FrontendContract):
+class TestH2GrpcFrontend(GrpcContract):
     plugin_class = H2GrpcFrontend
+    plugin = tritonpy_frontend_h2
+    name = "grpc"
 
-    def call(self, address):
-        data = np.arange(4, dtype=np.float32).reshape(1, 4)
-        with client.InferenceServerClient(address) as connection:
-            metadata = connection.get_model_metadata("identity")
-            given, wanted = metadata.inputs[0].name, metadata.outputs[0].name
-            result = connection.infer("identity", [client.InferInput(given, [1, 4], "FP32").set_data_from_numpy(data)])
-        np.testing.assert_array_equal(result.as_numpy(wanted), data)
+    def test_it_takes_the_options_of_the_other_servers_of_its_protocol(self):
+        assert H2GrpcFrontend.Options is GrpcFrontend.Options
+
+
+def test_the_frontend_is_there_without_grpcio():
+    code = "import sys; import tritonpy_frontend_h2.frontend; sys.exit('grpc' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
 def frontend(claim=None, **options):

@@ -8,6 +8,6 @@ from tritonpy import hookimpl
 
 
 @hookimpl
-def tritonpy_transports() -> Mapping[str, str]:
-    """Offer the transport as `h2`."""
-    return {"h2": "tritonpy_frontend_h2.transport:H2Transport"}
+def tritonpy_frontends() -> Mapping[str, str]:
+    """Name the frontend."""
+    return {"grpc": "tritonpy_frontend_h2.frontend:H2GrpcFrontend"}

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import tritonclient.grpc
+
+import tritonpy_frontend_grpc
+from tritonpy import running_server
+from tritonpy.testing import TransportContract
+from tritonpy_frontend_grpc.frontend import GrpcFrontend
+from tritonpy_frontend_grpc.transport import GrpcioTransport
+
+
+class TestGrpcio(TransportContract):
+    plugin_class = GrpcioTransport
+    plugin = tritonpy_frontend_grpc
+    name = "grpcio"
+    frontend = "grpc"
+
+    def test_its_frontend_is_that_of_grpcio(self):
+        assert self.kinds() == {"grpc": GrpcFrontend}
+
+
+def test_a_server_inside_another_program_has_it_too(tmp_path):
+    raw = {
+        "transport": "grpcio",
+        "repositories": [{"url": str(tmp_path)}],
+        "frontends": {"grpc": {"port": 0}, "http": False, "metrics": False},
+    }
+    with (
+        running_server(raw) as server,
+        tritonclient.grpc.InferenceServerClient(server.grpc) as client,
+    ):
+        assert client.is_server_ready()
+        assert type(server.server.frontends["grpc"]) is GrpcFrontend
