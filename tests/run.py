@@ -1,8 +1,8 @@
 """Installs what the tests need and runs them: `python3 tests/run.py`. Needs Python 3.11 and its venv module, nothing else.
 
 Each tier that needs more than the default one has an environment of its own under .test-venv/, on top of that; a second run reuses it. Arguments after `--` go to pytest:
-`python3 tests/run.py default -- -k batching`. Where there are several tiers and cores, two run at a time (`--at-once 1` for one after the other); what a tier
-prints then comes when it has ended.
+`python3 tests/run.py default -- -k batching`. Where there are several tiers and cores, three run at a time (`--at-once 1` for one after the other), since much of their
+time is waiting; what a tier prints then comes when it has ended.
 """
 
 from __future__ import annotations
@@ -82,12 +82,13 @@ ON_EVERY_TRANSPORT = (
     "tests/test_told_requests.py",
     "tests/test_transport.py",
 )
-# In the order in which they are begun: the long ones first, so that two lanes end together.
+# In the order in which they are begun: the long ones first, so that the lanes end together.
 TIERS = {
     "default": Tier(
-        ("protos/tests", "core/tests", *(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
+        (*(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
         ("--ignore=tests/conformance", "--ignore=tests/frameworks"),
     ),
+    "core": Tier(("protos/tests", "core/tests")),
     "conformance": Tier(("tests/conformance",)),
     "frameworks": Tier(
         ("tests/frameworks",),
@@ -138,7 +139,7 @@ def main() -> int:
     """Run the chosen tiers, then print what each took."""
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("tiers", nargs="*", metavar="TIER", help=f"which tiers (default: all of {', '.join(TIERS)})")
-    at_once = min(2, os.cpu_count() or 1)
+    at_once = 3 if (os.cpu_count() or 1) > 1 else 1
     parser.add_argument("--at-once", type=int, default=at_once, help=f"tiers that run at a time (default: {at_once})")
     own, _, rest = _split(sys.argv[1:])
     arguments = parser.parse_args(own)

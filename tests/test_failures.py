@@ -78,6 +78,7 @@ def test_a_port_in_use_ends_the_start(serve: Any, models: Any, frontend: str) ->
         port = taken.getsockname()[1]
         printed = failed_start(serve, f"--model-repository={models.path}", f"--{frontend}-port={port}")
     assert re.search(rf"error: .*127\.0\.0\.1:{port}.*[Aa]ddress already in use", printed)
+    assert "failed to load" not in printed
 
 
 def test_one_model_that_fails_ends_the_start_after_the_others_loaded(serve: Any, models: Any) -> None:

@@ -25,6 +25,10 @@ def test_more_than_the_limit_is_refused_with_what_to_do() -> None:
         unpacked(gzip.compress(DATA), 1023)
 
 
+def test_a_limit_may_be_larger_than_any_data() -> None:
+    assert unpacked(gzip.compress(DATA), 2**63 - 1) == DATA
+
+
 def test_a_bomb_takes_no_more_memory_than_the_limit() -> None:
     bomb = zlib.compress(bytes(50_000_000), 9)
     tracemalloc.start()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import threading
 
 import pytest
@@ -164,7 +165,8 @@ def test_a_taken_port_fails_the_start_and_nothing_stays(make, model_repository, 
     assert book.open == []
 
 
-def test_when_a_port_is_taken_no_more_models_load(make, model_repository):
+def test_when_a_port_is_taken_no_more_models_load_and_nothing_is_told_of_them(make, model_repository, caplog):
+    caplog.set_level(logging.INFO)
     loading, failed, loads = threading.Event(), threading.Event(), []
 
     class Slow(gated(Gate())):
@@ -196,6 +198,8 @@ def test_when_a_port_is_taken_no_more_models_load(make, model_repository):
     with pytest.raises(StartupError, match="taken"):
         run(live())
     assert loads == ["m0"]
+    assert "Server exiting" not in caplog.text
+    assert "models:" not in caplog.messages
 
 
 @pytest.mark.parametrize("exit_on_error", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 
 from tritonpy.errors import InvalidArgument
@@ -17,7 +18,7 @@ def decompressed(packed: bytes, limit: int, *, what: str, remedy: str) -> bytes:
     """
     stream = zlib.decompressobj(_READ_EITHER)
     try:
-        data = stream.decompress(packed, limit + 1)
+        data = stream.decompress(packed, min(limit, sys.maxsize - 1) + 1)
     except zlib.error as error:
         raise InvalidArgument(f"failed to decompress {what}: {error}") from None
     if len(data) > limit:

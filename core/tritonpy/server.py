@@ -115,6 +115,7 @@ class Server:
         try:
             await self._listen()
         except BaseException:
+            self._local.state = ServerState.EXITING
             self._repository.stop_loading()
             raise
         finally:
@@ -197,6 +198,8 @@ class Server:
             index = self._repository.index(ready=False)
         except TritonError as error:
             raise StartupError(error.message) from error
+        if self._local.state is ServerState.EXITING:
+            return failures  # why it ends is told elsewhere: what had not loaded by then is not worth a table
         if index:
             log.info("models:", extra={"table": table_of(index)})
         else:

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 import tritonpy
 from tritonpy.cli import main
 from tritonpy.cli.main import find_command
+from tritonpy.plugins import make_plugin_manager
 
 PLUGIN = '''
 from tritonpy import Backend, Command, hookimpl
@@ -114,6 +116,12 @@ def test_a_command_of_a_plugin_gets_its_arguments_and_gives_its_status(installed
 
 def test_an_unknown_command_is_answered_with_the_nearest(capsys):
     assert refusal(capsys, "srve") == "error: unknown command 'srve'; did you mean 'serve'?\n"
+
+
+def test_a_command_whose_package_is_missing_is_answered_with_the_package(capsys, monkeypatch):
+    bare = partial(make_plugin_manager, discover=False)
+    monkeypatch.setattr(sys.modules["tritonpy.cli.main"], "make_plugin_manager", bare)
+    assert refusal(capsys, "bench") == "error: the command 'bench' is not installed: pip install tritonpy-bench\n"
 
 
 def test_installed_plugins_are_listed(installed, capsys):

@@ -46,6 +46,11 @@ def test_a_suffix_that_nobody_knows_is_answered_with_the_other_way(tmp_path, nam
         default_filename(tmp_path / name, [])
 
 
+def test_a_folder_of_models_is_answered_with_the_flag_for_it(tmp_path):
+    with pytest.raises(StartupError, match=f"is a folder.* --model-repository={tmp_path}"):
+        default_filename(tmp_path, INSTALLED)
+
+
 def test_a_file_becomes_a_repository_for_a_while(tmp_path, manager):
     model = tmp_path / "digits.v1.toy"
     model.write_text("weights")

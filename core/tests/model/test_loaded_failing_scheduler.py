@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from typing import Any, ClassVar
 
 import pytest
@@ -12,7 +14,7 @@ from core.tests.toys.serving import ask, config_of
 from tritonpy.direct import DirectScheduler
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
-from tritonpy.types import InferRequest
+from tritonpy.types import CallbackSink, InferRequest
 
 DYNAMIC = "dynamic_batching {}"
 
@@ -76,3 +78,26 @@ def test_an_answer_leaves_though_the_scheduler_fails_to_take_note_of_it(
         assert answer.error is None
     witness.check(request)
     assert f"no {method} today" in caplog.text
+
+
+def test_who_comes_while_the_failure_is_answered_is_not_left_waiting(model_repository: ModelRepository) -> None:
+    class Stumbling(DirectScheduler):
+        """Raises once, when the instance asks."""
+
+        stumbles = True
+
+        def ready(self, instance: int, now_ns: int) -> bool | int:
+            if self.stumbles and threading.current_thread() is not threading.main_thread():
+                self.stumbles = False
+                raise RuntimeError("not today")
+            return super().ready(instance, now_ns)
+
+    witness, first = Witness(), Witness()
+    again: queue.SimpleQueue[InferRequest] = queue.SimpleQueue()
+    first.sink = CallbackSink(lambda *_: again.put(ask(server.engine, witness, "m", [[1]])))
+    Stumbling.stumbles = False
+    with one_model(model_repository, Doubler, scheduler=Stumbling) as server:
+        Stumbling.stumbles = True
+        ask(server.engine, first, "m", [[1]])
+        ((answer,),) = witness.wait(again.get(timeout=10))
+        assert answer.error is None

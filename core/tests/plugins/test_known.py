@@ -7,6 +7,8 @@ from tritonpy.plugins.known import PACKAGES, package_of
 def test_known_names_lead_to_their_distribution() -> None:
     assert package_of("tritonpy_backends", "onnxruntime") == "tritonpy-backend-onnx"
     assert package_of("tritonpy_backends", "nothing") is None
+    assert package_of("tritonpy_repo_agents", "sealed") == "tritonpy-agent-sealed"
+    assert package_of("tritonpy_commands", "bench") == "tritonpy-bench"
     assert package_of("tritonpy_commands", "serve") is None
 
 

@@ -245,6 +245,27 @@ def test_to_wake_a_scheduler_that_raises_is_its_own_failure(hall: Hall) -> None:
     assert slot.rings == 1
 
 
+@pytest.mark.parametrize("method", ["take", "take_or_idle"])
+def test_a_batch_is_taken_though_the_scheduler_fails_when_the_next_instance_is_to_be_rung(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    error = ValueError("not today")
+
+    def ready(instance: int, now_ns: int) -> bool | int:
+        if instance == 1:
+            raise error
+        return At.ready(hall.scheduler, instance, now_ns)
+
+    hall.take(Told(1))
+    hall.scheduler.silent = True
+    requests = [hall.enqueue(), hall.enqueue()]
+    hall.scheduler.silent = False
+    monkeypatch.setattr(hall.scheduler, "ready", ready)
+    take = {"take": lambda slot: hall.dispatcher.take(slot, 9), "take_or_idle": hall.dispatcher.take_or_idle}[method]
+    assert take(Told(0)).requests == requests[:1]
+    assert hall.failures == [error]
+
+
 def test_after_the_end_nothing_is_taken_and_nobody_rests(hall: Hall) -> None:
     idle, late = Told(0), Told(1)
     hall.take(idle)

@@ -96,12 +96,13 @@ def test_one_that_waits_for_the_interpreter_on_its_thread_counts_by_the_processo
     assert quickness.sure(size(16))
 
 
-def test_one_that_waits_on_the_loop_goes_back_to_its_thread_for_some_time(proven: Quickness) -> None:
-    on_loop = 0
+@pytest.mark.parametrize("requests", [1, 3, 1000])
+def test_one_that_waits_on_the_loop_goes_back_to_its_thread_for_some_time(requests: int) -> None:
+    quickness, several, on_loop = Quickness(), size(16, requests=requests), 0
     for _ in range(1000):
-        sure = proven.sure(size(16))
+        sure = quickness.sure(several)
         on_loop += sure
-        proven.took(size(16), 1000, 3 * QUICK_NS, on_loop=sure)
+        quickness.took(several, 1000, 3 * several.quick_ns if sure else 1000, on_loop=sure)
     assert 10 < on_loop < 150
 
 

@@ -15,6 +15,7 @@ from tritonpy.cli.plugins_command import PluginsCommand
 from tritonpy.cli.serve import ServeCommand, options_help
 from tritonpy.errors import PluginError, StartupError
 from tritonpy.plugins import make_plugin_manager
+from tritonpy.plugins.known import package_of
 
 OWN_COMMANDS: Mapping[str, type[Command]] = {"serve": ServeCommand, "plugins": PluginsCommand}
 
@@ -60,6 +61,9 @@ def find_command(name: str) -> type[Command]:
     commands = _commands()
     if name in commands:
         return commands[name]
+    package = package_of("tritonpy_commands", name)
+    if package is not None:
+        raise UsageError(f"the command '{name}' is not installed: pip install {package}")
     near = difflib.get_close_matches(name, commands, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(commands)}"
     raise UsageError(f"unknown command '{name}'; {hint}")

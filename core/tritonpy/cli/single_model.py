@@ -25,6 +25,10 @@ def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
     if model.suffix in known:
         return known[model.suffix][0]
     listed = ", ".join(f"{suffix} ({name})" for suffix, (_, name) in sorted(known.items())) or "none"
+    if model.is_dir() and not model.suffix:
+        raise StartupError(
+            f"'{model}' is a folder, not a model file: serve the models in it with --model-repository={model}, or give one of their files"
+        )
     missing = [form.backend for form in KNOWN_FORMATS if model.suffix and Path(form.filename).suffix == model.suffix]
     package = package_of(missing[0]) if missing else None
     hint = f"pip install {package}" if package else "write a config.pbtxt and serve its folder with --model-repository"

@@ -27,7 +27,13 @@ PACKAGES = {
     "tritonpy_routers": {"traffic": "tritonpy-traffic"},
     "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
     "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
-    "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum"},
+    "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum", "sealed": "tritonpy-agent-sealed"},
+    "tritonpy_commands": {
+        "api-key": "tritonpy-auth-api-keys",
+        "bench": "tritonpy-bench",
+        "debug": "tritonpy-backend-python",
+        "seal": "tritonpy-agent-sealed",
+    },
 }
 
 

@@ -110,7 +110,8 @@ class ModelOperations:
                 if not isinstance(error, FilesOutOfReach) and not _lacked_room(error):
                     self._failed[request.key] = request.fingerprint
                 stays = "; what is loaded goes on serving" if request.key in self._loaded else ""
-                log.error("%s%s", error.message.rstrip(), stays)
+                if not self._stopping:  # a load that the server's end cut short says nothing of the model
+                    log.error("%s%s", error.message.rstrip(), stays)
                 self._table.explain(request.key, error.message.rstrip())
                 raise
             self._failed.pop(request.key, None)

@@ -83,7 +83,7 @@ class Dispatcher:
                 slot.idle = True
                 self._idle.append(slot)
             self.flush()
-            self._park(slot)
+            self.wait_ring(slot)
 
     def wants(self, slot: Slot) -> bool:
         """Say whether the scheduler has a batch for `slot` right now."""
@@ -91,9 +91,19 @@ class Dispatcher:
             return not self._closed and slot.room() > 0 and self._scheduler.ready(slot.index, now_ns()) is True
 
     def wait_ring(self, slot: Slot) -> None:
-        """Park the calling thread until the next ring, without a question to the scheduler: it just failed."""
-        if self.rest(slot):
-            self._park(slot)
+        """Park the calling thread, that of a `slot` that is idle, until it is rung or has to look again."""
+        if slot.until_ns == 0:
+            slot.bell.acquire()
+            return
+        wait_ns = slot.until_ns - now_ns()
+        if slot.bell.acquire(timeout=max(wait_ns, 0) / 1e9):
+            return
+        with self.lock:
+            if slot.idle:
+                slot.idle = False
+                self._idle.remove(slot)
+                return
+        slot.bell.acquire()  # rung between the time-out and the lock: take the ring, it must not wake a later wait
 
     def take(self, slot: Slot, limit: int) -> Batch | None:
         """Cut a batch of at most `limit` requests for `slot`, if the scheduler still has one."""
@@ -103,7 +113,7 @@ class Dispatcher:
             ready = limit > 0 and self._scheduler.ready(slot.index, now) is True
             batch = self._cut(slot, now, limit) if ready else None
             if self._idle:
-                self._ring(now)
+                self._ring_another(now)
         self.flush()
         return batch
 
@@ -119,7 +129,7 @@ class Dispatcher:
             if batch is not None:
                 self.withdraw(slot)
                 if self._idle:
-                    self._ring(now)
+                    self._ring_another(now)
             else:
                 self._rest(slot, 0 if ready is True or ready is False else ready)
                 if slot.until_ns:
@@ -274,6 +284,13 @@ class Dispatcher:
             slot.ring()
             return
 
+    def _ring_another(self, now: int) -> None:
+        """Ring an instance for what is left; if the scheduler fails at that, the batch that was cut is executed all the same."""
+        try:
+            self._ring(now)
+        except Exception as error:
+            self.failed(error)
+
     def _dismiss(self) -> None:
         for slot in tuple(self._leaving):
             slot.dismissed = not self._scheduler.holds(slot.index)
@@ -283,20 +300,6 @@ class Dispatcher:
                 if slot.idle:
                     self.withdraw(slot)
                     slot.ring()
-
-    def _park(self, slot: Slot) -> None:
-        if slot.until_ns == 0:
-            slot.bell.acquire()
-            return
-        wait_ns = slot.until_ns - now_ns()
-        if slot.bell.acquire(timeout=max(wait_ns, 0) / 1e9):
-            return
-        with self.lock:
-            if slot.idle:
-                slot.idle = False
-                self._idle.remove(slot)
-                return
-        slot.bell.acquire()  # rung between the time-out and the lock: take the ring, it must not wake a later wait
 
     def _expire(self, now: int) -> None:
         due = self._scheduler.expire(now)

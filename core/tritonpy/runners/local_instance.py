@@ -156,8 +156,10 @@ class LocalInstance:
             except (
                 Exception
             ) as error:  # a scheduler or limiter that raises must not leave its requests without an answer
+                rests = self._dispatcher.rest(self.slot)  # first: who comes while the others are answered has to ring
                 self._guards.drop(error)
-                self._dispatcher.wait_ring(self.slot)
+                if rests:
+                    self._dispatcher.wait_ring(self.slot)
             else:
                 return
 

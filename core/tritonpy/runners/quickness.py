@@ -16,6 +16,7 @@ ENDLESS_NS = 10_000_000  # who keeps the loop busy for so long does it once
 STALLED_NS = 1_000_000_000  # and who stops it for so long, too, though it may have lost the processor
 SURE = 16  # executions of a size that were not slow, one after the other, before the loop runs one
 _WEIGHT = 0.1  # of the newest execution in a running mean
+_ONE = 5  # times what is quick: as much of one execution on the loop counts, which may have lost the processor once
 _FORGIVEN = 0.995  # what each execution on the thread leaves of what is held against those on the loop
 _TRUST = 64  # times as many executions on the loop make up for one that was slow
 _MOST = 1 << 20
@@ -50,6 +51,7 @@ class _Record:
     On the thread it is that of the processor, since an execution may wait for the interpreter there, unless it waited for long; on the loop it is the clock's.
     """
 
+    limit_ns: int
     count: int = 0
     thread_ns: float = 0.0
     loop_ns: float = 0.0
@@ -62,10 +64,10 @@ class _Record:
 
     def add_on_loop(self, ns: int) -> None:
         self.count += 1
-        self.loop_ns += (min(ns, SLOW_NS) - self.loop_ns) * _WEIGHT
+        self.loop_ns += (min(ns, _ONE * self.limit_ns) - self.loop_ns) * _WEIGHT
 
-    def is_quick(self, limit_ns: int) -> bool:
-        return self.thread_ns <= limit_ns and self.loop_ns <= 2 * limit_ns
+    def is_quick(self) -> bool:
+        return self.thread_ns <= self.limit_ns and self.loop_ns <= 2 * self.limit_ns
 
 
 class Quickness:
@@ -85,7 +87,7 @@ class Quickness:
     def sure(self, size: Size) -> bool:
         """Say whether a batch of that size will be quick."""
         record = self._records.get(size)
-        return record is not None and self._is_sure(size, record)
+        return record is not None and self._is_sure(record)
 
     def took(self, size: Size, busy_ns: int, ns: int, on_loop: bool) -> None:
         """Learn what a batch of that size took of the processor and on the clock."""
@@ -96,14 +98,14 @@ class Quickness:
             return
         if busy_ns > SLOW_NS:
             self._records.pop(size, None)
-            self.hopeful = any(self._is_sure(*item) for item in self._records.items())
+            self.hopeful = any(map(self._is_sure, self._records.values()))
             return
         record = self._records.get(size)
         if record is None:
-            record = self._records[size] = _Record()
+            record = self._records[size] = _Record(size.quick_ns)
         if not on_loop:
             record.add_on_thread(busy_ns, ns)
-            self.hopeful = self.hopeful or self._is_sure(size, record)
+            self.hopeful = self.hopeful or self._is_sure(record)
         else:
             record.add_on_loop(ns)
             self._kept += 1
@@ -114,8 +116,8 @@ class Quickness:
         """Let the loop run nothing any more."""
         self.hopeful, self._over = False, True
 
-    def _is_sure(self, size: Size, record: _Record) -> bool:
-        return record.count >= self._sure and record.is_quick(size.quick_ns)
+    def _is_sure(self, record: _Record) -> bool:
+        return record.count >= self._sure and record.is_quick()
 
     def _disappointed(self, busy_ns: int, ns: int) -> None:
         self._records.clear()

@@ -12,6 +12,7 @@ from tritonpy import InstanceContext, ModelContext
 from tritonpy.testing import model_config
 from tritonpy_backend_python.arguments import initialize_arguments, model_message, start_message
 from tritonpy_backend_python.code import instance_count
+from tritonpy_backend_python.limits import Limits
 
 INSTANCE = InstanceContext("m_0_1", "GPU", 2, 1)
 
@@ -56,10 +57,12 @@ def test_a_python_based_backend_is_named_by_its_folder() -> None:
 
 
 def test_a_worker_is_told_what_json_can_carry() -> None:
+    limits = Limits(execution_s=0.5, memory=1 << 20)
     said = json.loads(
-        json.dumps(start_message(model("model_transaction_policy { decoupled: true }"), INSTANCE, 1 << 20))
+        json.dumps(start_message(model("model_transaction_policy { decoupled: true }"), INSTANCE, limits))
     )
-    assert (said["decoupled"], said["outputs"], said["memory_limit"]) == (True, ["OUT"], 1 << 20)
+    assert (said["decoupled"], said["outputs"]) == (True, ["OUT"])
+    assert (said["memory_limit"], said["execution_limit"]) == (1 << 20, True)
 
 
 def test_instances_are_counted_over_groups_and_devices() -> None:

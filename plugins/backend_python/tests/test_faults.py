@@ -11,7 +11,8 @@ import numpy as np
 import psutil
 import pytest
 
-from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, RunningServer
+from tritonpy import InferRequest, Tensor
+from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, RunningServer, Witness
 
 from .serving import DOUBLE, ONE_IN_ONE_OUT, ask, descriptors, served, wait_for, workers, write_model
 
@@ -97,6 +98,43 @@ def test_an_endless_loop_is_ended_by_the_limit(tmp_path: Path) -> None:
         with pytest.raises(InferenceServerException, match=r"longer than the limit of 0\.5 s"):
             ask(server, "endless", (-1,))
         wait_for(lambda: recovered(server, "endless"))
+
+
+@pytest.mark.parametrize("first", ["pass", "await asyncio.sleep(0)"])
+def test_a_coroutine_that_never_lets_its_loop_go_on_is_ended_by_the_limit(tmp_path: Path, first: str) -> None:
+    methods = f"""
+    async def execute(self, requests):
+        import asyncio
+        for request in requests:
+            sender, data = request.get_response_sender(), request.inputs()[0].as_numpy()
+            {first}
+            while data.min() < 0:
+                pass
+            await asyncio.sleep(1)  # longer than the limit: it stands in nobody's way
+            sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", data * 2)]), flags=1)
+    """
+    config = ONE_IN_ONE_OUT + "model_transaction_policy { decoupled: true }"
+    write_model(tmp_path, "endless", methods, config + PARAMETER.format("EXECUTION_LIMIT_SECONDS", "0.5"))
+    witness = Witness()
+
+    def send(value: int) -> InferRequest:
+        inputs = {"IN": Tensor.from_numpy("IN", np.array([[value]]))}
+        request = InferRequest("endless", inputs, witness.sink, accepts_decoupled=True)
+        server.engine.infer(request)
+        return request
+
+    def is_doubled(request: InferRequest) -> bool:
+        (answers,) = witness.wait(request)
+        return answers[0].error is None and answers[0].outputs[0].numpy().tolist() == [[8]]
+
+    with served(tmp_path) as server:
+        assert is_doubled(send(4))
+        looping = send(-1)
+        if first != "pass":  # it has begun: the limit is that of the next one, which cannot
+            send(4)
+        ((answer,),) = witness.wait(looping)
+        assert "longer than the limit of 0.5 s" in str(answer.error)
+        wait_for(lambda: is_doubled(send(4)))
 
 
 def test_a_model_that_allocates_without_end_meets_its_limit_and_serves_on(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tritonpy import InstanceContext, ModelContext, config_to_dict, ipc
+from tritonpy_backend_python.limits import Limits
 
 DEFAULT_FILE = "model.py"
 
@@ -23,14 +24,15 @@ def initialize_arguments(model: ModelContext, instance: InstanceContext) -> dict
     }
 
 
-def start_message(model: ModelContext, instance: InstanceContext, memory_limit: int) -> dict[str, Any]:
-    """Return what the worker of `instance` is to run."""
+def start_message(model: ModelContext, instance: InstanceContext, limits: Limits) -> dict[str, Any]:
+    """Return what the worker of `instance` is to run. The server sees to the time of an execution; the worker knows that it does."""
     return {
         **model_message(model),
         "args": initialize_arguments(model, instance),
         "decoupled": model.config.model_transaction_policy.decoupled,
         "outputs": [output.name for output in model.config.output],
-        "memory_limit": memory_limit,
+        "memory_limit": limits.memory,
+        "execution_limit": limits.execution_s > 0,
     }
 
 

@@ -24,4 +24,4 @@ class PythonLauncher(Launcher):
         return self._code.launch(connection, output, self._instances)
 
     def start_message(self, instance: InstanceContext) -> Mapping[str, Any]:
-        return start_message(self._model, instance, self._code.limits.memory)
+        return start_message(self._model, instance, self._code.limits)

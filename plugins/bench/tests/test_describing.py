@@ -74,6 +74,18 @@ def test_a_connection_that_was_closed_meanwhile_is_opened_anew():
         control.close()
 
 
+def test_a_port_of_grpc_is_told_as_what_it_is_without_its_bytes():
+    async def respond(method, path, body):
+        return (
+            b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x00\x10\x00\x00\r\n\r\n"  # what an HTTP/2 server says first
+        )
+
+    with toy_http(respond) as toy:
+        control = open_control(BenchOptions(model="m", url=f"127.0.0.1:{toy.port}"))
+        with pytest.raises(StartupError, match=rf"at 127.0.0.1:{toy.port} does not speak HTTP: .*-i grpc"):
+            control.server()
+
+
 def test_a_server_that_only_hangs_up_is_nobody():
     async def respond(method, path, body):
         return None

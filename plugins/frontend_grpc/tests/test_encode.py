@@ -126,3 +126,14 @@ def test_an_empty_final_response_has_no_outputs():
     found = ModelStreamInferResponse.FromString(encode.encode_empty_final("7", "m", "2")).infer_response
     assert (found.id, found.model_name, found.model_version, len(found.outputs)) == ("7", "m", "2", 0)
     assert found.parameters["triton_final_response"].bool_param
+
+
+@pytest.mark.parametrize("encode_answer", [encode.encode_response, encode.encode_stream_response])
+def test_an_answer_that_no_client_could_read_is_an_error(encode_answer, monkeypatch):
+    response = InferResponse([Tensor.from_numpy("Y", np.zeros(1000, np.uint8))], "m", 1)
+    size = len(encode_answer(response))
+    monkeypatch.setattr(encode, "_LONGEST", size)
+    assert encode_answer(response)
+    monkeypatch.setattr(encode, "_LONGEST", size - 1)
+    with pytest.raises(Internal, match=f"the response has {size} bytes, and gRPC carries {size - 1} at the most"):
+        encode_answer(response)

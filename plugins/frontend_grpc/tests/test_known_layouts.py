@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -208,6 +209,47 @@ def test_a_message_of_a_sequence_with_any_bytes_changed_is_read_as_the_parser_re
         assert_equal(request, decoded(changed))
 
 
+def field(tag, content):
+    return bytes([tag, len(content)]) + content
+
+
+FIVE = field(0x12, InferParameter(int64_param=5).SerializeToString())
+
+
+def test_an_entry_with_two_keys_says_nothing_of_other_messages():
+    plain = message().SerializeToString()
+    raw = field(0x22, field(0x0A, b"sequence_id") + field(0x0A, b"timeout") + FIVE) + plain
+    assert decoded(raw).timeout_us == 5
+    known = KnownLayouts()
+    for _ in range(2):
+        learn(known, raw)
+    assert (read(known, raw), read(known, plain)) == (None, None)
+
+
+def test_an_entry_with_its_key_behind_the_value_is_left_to_the_parser():
+    raw = field(0x22, FIVE + field(0x0A, b"sequence_id")) + message().SerializeToString()
+    assert decoded(raw).sequence is not None
+    known = KnownLayouts()
+    for _ in range(2):
+        learn(known, raw)
+    assert read(known, raw) is None
+
+
+def test_an_entry_that_goes_on_beyond_its_place_is_left_to_the_parser():
+    def named(size):
+        """Return an entry whose text has that size, and begins only."""
+        key, text = field(0x0A, b"sequence_id"), bytes([0x1A, size]) + b"a"
+        return bytes([0x22, len(key) + size + 4]) + key + bytes([0x12, size + 2]) + text
+
+    model, rest = ModelInferRequest(model_name="m").SerializeToString(), message().SerializeToString()
+    start = field(0x22, field(0x0A, b"sequence_start") + field(0x12, b"\x08\1"))
+    known = KnownLayouts()
+    for _ in range(2):
+        learn(known, named(1) + model + start + named(1) + rest)
+    assert read(known, named(1) + model + start + named(1) + rest) is not None
+    assert read(known, named(1 + len(start)) + model + b"a" * len(start) + named(1) + rest) is None
+
+
 def in_a_region():
     asked = ModelInferRequest(model_name="m", raw_input_contents=[b"1234"])
     asked.inputs.add(name="X", datatype="UINT8", shape=[4])
@@ -242,6 +284,22 @@ def test_strings_may_have_any_size():
 def test_a_long_head_is_not_remembered():
     asked = message(shape=[1] * LONGEST + [2])
     assert outline_of(asked.SerializeToString()) is None
+
+
+def test_a_size_that_the_parser_refuses_is_read_by_nobody():
+    raw = message().SerializeToString()
+    longer = b"\x0a\x81" + b"\x80" * 9 + b"\0m" + raw[3:]
+    with pytest.raises(DecodeError):
+        ModelInferRequest.FromString(longer)
+    assert raw[:3] == b"\x0a\x01m"
+    assert outline_of(longer) is None
+    assert outline_of(b"\x0a" + b"\xff" * 10_000_000) is None
+
+
+def test_more_pieces_of_data_than_a_head_has_room_for_inputs_have_no_outline():
+    raw = message().SerializeToString() + b"\x3a\0" * LONGEST
+    assert outline_of(raw) is None
+    assert outline_of(raw[: 2 - 2 * LONGEST]) is not None
 
 
 def test_clients_that_never_repeat_themselves_do_not_fill_the_memory():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Field number and wire type of what is written by hand: raw_output_contents of one, infer_response of the other.
 _RAW_OUTPUT = bytes([ModelInferResponse.RAW_OUTPUT_CONTENTS_FIELD_NUMBER << 3 | 2])
+_LONGEST = 2**31 - 1  # bytes of a message that protobuf reads
 _NOTHING = np.empty(0, np.uint8)
 _INFER_RESPONSE = bytes([ModelStreamInferResponse.INFER_RESPONSE_FIELD_NUMBER << 3 | 2])
 
@@ -34,14 +35,14 @@ _FINAL_FLAG = {True: _final_flag(True), False: _final_flag(False)}
 
 def encode_response(response: InferResponse) -> bytes:
     """Return the ModelInferResponse of an answer without error; all data is raw, one entry per output, empty where it lies in a region."""
-    return b"".join(_parts(response, b""))
+    return _joined(_parts(response, b""))
 
 
 def encode_stream_response(response: InferResponse) -> bytes:
     """Return the ModelStreamInferResponse of an answer without error, which says whether it is the final one."""
     parts = _parts(response, _FINAL_FLAG[response.final])
     size = sum([part.nbytes if isinstance(part, np.ndarray) else len(part) for part in parts])
-    return b"".join([_INFER_RESPONSE, _varint(size), *parts])
+    return _joined([_INFER_RESPONSE, _varint(size), *parts])
 
 
 def encode_refusal(text: str, request_id: str) -> bytes:
@@ -57,6 +58,13 @@ def encode_empty_final(request_id: str, model: str, version: str) -> bytes:
 def encode_failure(text: str, final: bool, request_id: str, model: str, version: str) -> bytes:
     """Return the ModelStreamInferResponse of an answer that is an error; model and version are as the client gave them."""
     return _stream_error(text, _closing(request_id, model, version, final))
+
+
+def _joined(parts: list[Any]) -> bytes:
+    message = b"".join(parts)
+    if len(message) > _LONGEST:
+        raise Internal(f"the response has {len(message)} bytes, and gRPC carries {_LONGEST} at the most")
+    return message
 
 
 def _stream_error(text: str, about: ModelInferResponse) -> bytes:

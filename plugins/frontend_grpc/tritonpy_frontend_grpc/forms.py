@@ -65,7 +65,8 @@ class Form:
         received_ns = now_ns()
         try:
             request_id = self.id(raw)
-            sequence = self._sequence and sequence_of(b"".join([raw[start:end] for start, end in self._sequence]))
+            pieces = tuple([raw[start:end] for start, end in self._sequence])
+            sequence = sequence_of(pieces) if pieces else None
         except (UnicodeDecodeError, InvalidArgument):
             return None
         layout = self.layout
@@ -78,7 +79,7 @@ class Form:
             layout.outputs,
             priority=layout.priority,
             timeout_us=layout.timeout_us,
-            sequence=sequence or None,
+            sequence=sequence,
             classifies=layout.classifies,
             received_ns=received_ns,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tritonpy import DTYPES, InferRequest, OutputSpec
 from tritonpy_frontend_grpc.forms import Form, KnownForms
-from tritonpy_frontend_grpc.parameters import wants_empty_final
+from tritonpy_frontend_grpc.parameters import SEQUENCE_KEYS, wants_empty_final
 from tritonpy_frontend_grpc.sequence_entries import is_of_sequence
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
@@ -22,6 +22,7 @@ LONGEST = 2048  # bytes of a head that is remembered
 MOST = 512  # layouts; clients that say something else each time must not fill the memory
 MOST_SEEN = 4096
 _LENGTH_DELIMITED = 2  # the wire type of all fields of the message
+_LONGEST_SIZE = 5  # bytes of a size: no message has more than 2 GiB
 _LAST = 0x7F  # tags above it go on in the next byte: no field of the message has one
 _PARAMETER = ModelInferRequest.PARAMETERS_FIELD_NUMBER << 3 | _LENGTH_DELIMITED
 _ID = ModelInferRequest.ID_FIELD_NUMBER << 3 | _LENGTH_DELIMITED
@@ -99,6 +100,8 @@ class KnownLayouts:
                 self._seen.clear()
             self._seen.add(sight)
             return
+        if not _says_the_rest(outline.head, message):
+            return
         if len(self._layouts) >= MOST:
             self._layouts.clear()
         self._layouts[outline.head] = _layout(message, request)
@@ -124,9 +127,9 @@ def outline_of(raw: bytes) -> Outline | None:
                 left_out.append((at, start + size))
             at = start + size
         head = _without(raw[:at], left_out)
-        spans = []
+        spans: list[Span] = []
         while at < len(raw):
-            if raw[at] != _RAW:
+            if raw[at] != _RAW or len(spans) == LONGEST:
                 return None
             size, start = raw[at + 1], at + 2
             if size > 0x7F:
@@ -153,18 +156,30 @@ def _without(head: bytes, spans: Sequence[Span]) -> bytes:
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while (part := raw[at]) > 0x7F:
-        value |= (part & 0x7F) << shift
-        shift += 7
+    """Return the number that begins at `at`, and where it ends. Raises IndexError where it ends nowhere, or is too long to be a size."""
+    value = 0
+    for shift in range(0, 7 * _LONGEST_SIZE, 7):
+        part = raw[at]
         at += 1
-    return value | part << shift, at + 1
+        value |= (part & 0x7F) << shift
+        if part <= 0x7F:
+            return value, at
+    raise IndexError
 
 
 def _has_its_data(layouts: Sequence[InputLayout], spans: Sequence[tuple[int, int]]) -> bool:
     return len(layouts) == len(spans) and all(
         [layout.nbytes in (-1, end - start) for layout, (start, end) in zip(layouts, spans, strict=True)]
     )
+
+
+def _says_the_rest(head: bytes, message: ModelInferRequest) -> bool:
+    """Say whether a head says of the parameters all that is not said of the sequence, and nothing of the sequence.
+
+    An entry that is written as no library does it, with the key behind the value or with two keys, speaks for its own message alone.
+    """
+    others = {key: value for key, value in message.parameters.items() if key not in SEQUENCE_KEYS}
+    return {**ModelInferRequest.FromString(head).parameters} == others
 
 
 def _is_plain(request: InferRequest) -> bool:

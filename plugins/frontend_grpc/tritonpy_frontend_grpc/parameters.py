@@ -12,7 +12,7 @@ from tritonpy import NO_PARAMETERS, InvalidArgument, ParameterValue, SequenceInf
 if TYPE_CHECKING:
     from tritonpy_protos.grpc_service_pb2 import InferParameter
 
-SEQUENCE_KEYS = ("sequence_id", "sequence_start", "sequence_end")
+SEQUENCE_KEYS = frozenset({"sequence_id", "sequence_start", "sequence_end"})
 EMPTY_FINAL = "triton_enable_empty_final_response"
 _UINT64 = 2**64 - 1  # ids, priorities and time-outs are unsigned in the server, signed on the wire
 _CUSTOM = frozenset({"int64_param", "bool_param", "string_param", "double_param"})

@@ -50,3 +50,32 @@ def test_a_deadline_that_passes_before_the_first_message_left_ends_with_trailers
         assert trailers == {"grpc-status": "4", "grpc-message": "Deadline Exceeded"}
 
     run(scenario)
+
+
+class HeldStream(FullStream):
+    """A stream that counts what is held."""
+
+    held = 0
+
+    def hold(self, count):
+        self.held += count
+
+    def consumed(self, count):
+        self.held -= count
+
+
+def test_a_body_in_bits_takes_hardly_more_memory_than_its_bytes():
+    async def scenario():
+        stream = HeldStream()
+        exchange = H2Exchange(Head("POST", "/service/Method", ()), stream)
+        sent = bytes(range(250)) * 400
+        for at in range(0, len(sent), 2):
+            exchange.data(memoryview(sent)[at : at + 2], at + 2 == len(sent))
+        assert len(exchange._parts) < 30
+        read, more = b"", True
+        while more:
+            part, more = await exchange.receive()
+            read += part
+        assert (read, stream.held) == (sent, 0)
+
+    run(scenario)

@@ -6,6 +6,7 @@ from plugins.frontend_grpc.tests.fake_engine import run
 from plugins.frontend_grpc.tests.wire.scenarios.frames import frame
 from plugins.frontend_grpc.tests.wire.scenarios.infer_call import *  # noqa: F403
 from plugins.frontend_grpc.tests.wire.scenarios.messages import answered, asked
+from tritonpy_frontend_h2 import long_message
 from tritonpy_frontend_h2.long_message import SHORTEST
 
 from .h2_like import Server
@@ -81,5 +82,19 @@ def test_a_place_that_is_not_filled_is_told_so():
         stream.receiver.room()[:10] = LONG[1000:1010]
         stream.receiver.filled(10, ended=True)
         assert (await stream.outcome())[:2] == (13, "the request ends in the middle of a message")
+
+    run(scenario)
+
+
+def test_a_long_message_for_which_there_is_no_memory_ends_its_call_alone(monkeypatch):
+    def no_memory(_nothing, _length):
+        raise MemoryError
+
+    async def scenario():
+        monkeypatch.setattr(long_message, "_bytes_of_size", no_memory)
+        stream = begun()
+        status, text, _ = await stream.outcome()
+        assert (status, text) == (8, f"there is no memory for a message of {len(LONG) - 5} bytes")
+        assert stream.receiver.room() is None
 
     run(scenario)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 
 import pytest
 
 from tritonpy_frontend_grpc.connections import ConnectionOptions
+from tritonpy_frontend_h2 import protocol as protocol_module
 from tritonpy_frontend_h2.protocol import Http2Protocol
 from tritonpy_frontend_h2.server import Http2Server
 
@@ -14,12 +17,14 @@ from .http2.talk import NotedCalls
 class Transport(asyncio.Transport):
     """A socket whose client reads one byte whenever somebody looks, or none."""
 
-    def __init__(self, *, reads):
+    def __init__(self, *, reads, unsent=10_000, tls=False):
         super().__init__()
         self.reads = reads
-        self.unsent = 10_000
+        self.unsent = unsent
+        self.tls = tls
         self.written = b""
         self.ended = asyncio.Event()
+        self.end = ""
 
     def write(self, data):
         self.written += data
@@ -28,17 +33,20 @@ class Transport(asyncio.Transport):
         pass
 
     def get_write_buffer_size(self):
-        self.unsent -= self.reads
+        self.unsent -= min(self.reads, self.unsent)
         return self.unsent
 
     def can_write_eof(self):
-        return True
+        return not self.tls
 
     def write_eof(self):
         self.ended.set()
 
     def abort(self):
-        pass
+        self.end = "aborted"
+
+    def close(self):
+        self.end = "closed"
 
 
 @pytest.mark.parametrize("reads", [True, False])
@@ -55,3 +63,38 @@ def test_a_client_that_reads_slowly_has_time_to_answer_a_ping(reads):
         protocol.connection_lost(None)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("reads", "left"), [(1, 0), (0, 20)])
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_connection_that_ends_waits_for_who_reads_and_not_for_ever(tls, reads, left, monkeypatch):
+    async def scenario():
+        monkeypatch.setattr(protocol_module, "_FAREWELL_S", 0.01)
+        monkeypatch.setattr(protocol_module, "_SILENCE_S", 0.05)
+        transport = Transport(reads=reads, unsent=20, tls=tls)
+        protocol = Http2Protocol(Http2Server(NotedCalls(), ConnectionOptions()), asyncio.get_running_loop())
+        protocol.connection_made(transport)
+        protocol.finish("")
+        began = asyncio.get_running_loop().time()
+        while not transport.end:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.005)
+        assert asyncio.get_running_loop().time() - began >= 0.05
+        assert transport.unsent == left
+        assert transport.end == ("closed" if tls and reads else "aborted")
+        protocol.connection_lost(None)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, where the kernel says what it holds of TCP")
+def test_what_the_kernel_holds_is_not_read_yet():
+    client, server = socket.socketpair()
+    with client, server:
+        transport = Transport(reads=0, unsent=5)
+        transport._extra["socket"] = server
+        assert protocol_module._unread(transport) == 5
+        server.sendall(bytes(1000))
+        assert protocol_module._unread(transport) >= 1005
+        client.recv(1000)
+        assert protocol_module._unread(transport) == 5
+    assert protocol_module._unread(transport) == 5

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.wire.head import Head, Headers
     from tritonpy_frontend_h2.http2.calls import Stream
 
+_SMALL = (
+    4 * 1024
+)  # parts are joined up to here: each costs memory beside its bytes, and only those count against the window
+
 
 class H2Exchange(Exchange, Receiver):
     """What came and was not read yet is held, so that a client sends no more than that. A client that does not read is waited for."""
@@ -29,7 +33,10 @@ class H2Exchange(Exchange, Receiver):
 
     def data(self, data: bytes | memoryview, ended: bool) -> None:
         self._stream.hold(len(data))
-        self._parts.append((bytes(data), not ended))
+        part = bytes(data)
+        if self._parts and len(self._parts[-1][0]) < _SMALL:
+            part = self._parts.pop()[0] + part
+        self._parts.append((part, not ended))
         if self._wanted is not None and not self._wanted.done():
             self._wanted.set_result(None)
 

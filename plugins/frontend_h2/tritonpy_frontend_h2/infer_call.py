@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, Unsupported
+from tritonpy import Internal, TritonError, Unsupported
 from tritonpy_frontend_grpc.wire.carried_call import INCOMPLETE, MORE_MESSAGES
 from tritonpy_frontend_grpc.wire.frames import prefix
 from tritonpy_frontend_grpc.wire.infer_call import CarriedInferCall
@@ -36,7 +36,7 @@ class H2InferCall(CarriedInferCall, Receiver):
         if self._long is not None:
             self._add(self._long, data, ended)
         elif not ended and self._frames is None and is_long(data) and not (self.over or self._begun):
-            self._long = LongMessage(data)
+            self._make_room(data)
         else:
             self.take(data, not ended)
 
@@ -62,6 +62,12 @@ class H2InferCall(CarriedInferCall, Receiver):
 
     def send_refusal(self, trailers: Headers) -> None:
         self._stream.send(None, (), refusal_block(trailers))
+
+    def _make_room(self, start: bytes | memoryview) -> None:
+        try:
+            self._long = LongMessage(start)
+        except TritonError as error:
+            self.fail(error)
 
     def _add(self, message: LongMessage, data: bytes | memoryview, ended: bool) -> None:
         if len(data) > message.missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from io import BytesIO
 
-from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame
+from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame, no_memory
 
 SHORTEST = 256 * 1024
 LONGEST = 256 * 1024 * 1024
@@ -22,9 +22,12 @@ class LongMessage:
     __slots__ = ("_at", "_buffer", "_given", "_packed", "_view")
 
     def __init__(self, start: bytes | memoryview) -> None:
-        """`start` has at least the prefix of the message."""
+        """`start` has at least the prefix of the message. Raises ResourceExhausted."""
         self._packed, length = PREFIX.unpack_from(start)
-        self._buffer = BytesIO(_bytes_of_size(None, length))
+        try:
+            self._buffer = BytesIO(_bytes_of_size(None, length))
+        except MemoryError:
+            raise no_memory(length) from None
         self._view = self._buffer.getbuffer()
         self._given: memoryview | None = None
         self._at = 0

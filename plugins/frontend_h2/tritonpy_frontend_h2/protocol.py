@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import math
+import sys
+import termios
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 _SMALL = 64 * 1024  # what came is copied out of the common buffer: cutting bytes is quicker than cutting views
 _UNSENT = 1024 * 1024  # bytes that wait for a slow client in the transport, before reading stops
 _FAREWELL_S = 1.0  # how long a client may take to read why the connection ends
+_SILENCE_S = 20.0  # how long it may read nothing while it still gets its answers
 
 
 class Http2Protocol(asyncio.BufferedProtocol):
@@ -125,7 +129,7 @@ class Http2Protocol(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _look(self) -> None:
-        now, unsent = self._loop.time(), self._transport.get_write_buffer_size()
+        now, unsent = self._loop.time(), _unread(self._transport)
         if unsent < self._unsent:  # a slow client lives, and nothing of it is read as long as it does not read
             self.heard = now
         self._unsent = unsent
@@ -148,21 +152,36 @@ class Http2Protocol(asyncio.BufferedProtocol):
             self._end()
 
     def _end(self) -> None:
-        """Close once the client read why, or had time to."""
+        """Close once the client has what was written, or had time to."""
         self._ending = True
         if self._timer is not None:
             self._timer.cancel()
-        if not self._transport.can_write_eof():
+        if self._transport.can_write_eof():
+            with contextlib.suppress(OSError):  # the client is gone, which the transport did not hear yet
+                self._transport.write_eof()
+        elif not _unread(self._transport):
             self._transport.close()
             return
-        with contextlib.suppress(OSError):  # the client is gone, which the transport did not hear yet
-            self._transport.write_eof()
-        self._wait_for_client(math.inf)
+        self._wait_for_client(math.inf, math.inf)
 
-    def _wait_for_client(self, unsent_before: float) -> None:
-        """Close the connection at once where the client does not, unless it still reads its answers."""
-        unsent = self._transport.get_write_buffer_size()
-        if unsent_before < math.inf and (not unsent or unsent == unsent_before):
+    def _wait_for_client(self, unread: float, until: float) -> None:
+        """Look again until the client has everything, or has read nothing for long; most close the connection before."""
+        self._timer = self._loop.call_later(_FAREWELL_S, self._look_at_client, unread, until)
+
+    def _look_at_client(self, before: float, until: float) -> None:
+        now, unread = self._loop.time(), _unread(self._transport)
+        if unread and (unread < before or now < until):
+            self._wait_for_client(unread, now + _SILENCE_S if unread < before else until)
+        elif unread or self._transport.can_write_eof():
             self._transport.abort()
         else:
-            self._timer = self._loop.call_later(_FAREWELL_S, self._wait_for_client, unsent)
+            self._transport.close()  # says farewell in TLS too
+
+
+def _unread(transport: asyncio.Transport) -> int:
+    """Return how much of what was written the client's machine has not taken: it lies in the transport, and further megabytes in the kernel."""
+    waiting, sock = transport.get_write_buffer_size(), transport.get_extra_info("socket")
+    if sock is not None:
+        with contextlib.suppress(OSError, ValueError):  # it is closed
+            waiting += int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    return waiting

@@ -93,7 +93,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (while")[
+            0
+        ]  # `create_server` adds the address, which is told already
         raise StartupError(
-            f"metrics: cannot listen on {host}:{port}: {error.strerror or error}; free the port, or choose another "
-            "with 'frontends: {metrics: {port: N}}' in server.yaml (0 takes a free one)"
+            f"cannot listen for metrics on {host}:{port}: {reason}; choose another port or stop what uses it"
         ) from error

@@ -9,6 +9,7 @@ from tests.conformance.exchange import Exchange, load, topic, unload
 from tests.conformance.inferring import Inference, both, given, streamed
 
 ADDED = {"INPUT0": ["FP32", [1, 2, 3, 4]], "INPUT1": ["FP32", [10, 20, 30, 40]]}
+START, END = 1, 2
 CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
 
 
@@ -30,6 +31,20 @@ def repeating(*values: int, **more: Any) -> dict[str, Any]:
 
 def troubled(what: str, **more: Any) -> dict[str, Any]:
     return call("trouble", {"WHAT": ["BYTES", [what]]}, ("OUT",), **more)
+
+
+def adding_up(value: int, **more: Any) -> dict[str, Any]:
+    """Return the call of one request of a sequence."""
+    return call("sequenced_alone", {"IN": ["INT32", [value]]}, ("SUM",), **more)
+
+
+def sequence(**named: Any) -> list[dict[str, Any]]:
+    """Return the calls of a whole sequence, and of one request after its end."""
+    return [adding_up(value, flags=flags, **named) for value, flags in ((1, START), (2, 0), (3, END), (4, 0))]
+
+
+def joined(model: str, **more: Any) -> dict[str, Any]:
+    return call(model, {"IN": ["INT32", [5, 6]]}, ("OUT",), **more)
 
 
 def deeper(*plan: dict[str, Any]) -> dict[str, Any]:
@@ -97,6 +112,14 @@ PLANS: dict[str, list[Any]] = {
     "two deep": [deeper(adding())],
     "three deep": [deeper(deeper(adding(), echoing(request_id="deep")))],
     "three deep with an error": [deeper(deeper(troubled("raises")))],
+    "a sequence": sequence(correlation_id=7),
+    "a sequence without an id": sequence(),
+    "an ensemble": [call("joined_line", {"A": ADDED["INPUT0"], "B": ADDED["INPUT1"]}, ("OUT",))] * 2,
+    "an ensemble whose member fails": [call("joined_trouble", {"WHAT": ["BYTES", ["raises"]]}, ("OUT",))],
+    "an ensemble, decoupled": [joined("joined_repeat", decoupled=True)],
+    "an ensemble, decoupled and not asked for": [joined("joined_repeat")],
+    "waits too long in a queue": [call("queue_override", {"IN": ["INT32", [[1]]]}, ("TOGETHER",), timeout=50_000)],
+    "waits in a queue": [call("queue_override", {"IN": ["INT32", [[1]]]}, ("TOGETHER",))],
     "three deep and decoupled": [deeper(deeper(repeating(5, 6, decoupled=True)))],
 }
 HANGING: dict[str, list[Any]] = {
@@ -137,7 +160,8 @@ PASSING = Inference(
 )
 TOPIC = topic(
     "bls",
-    "add_sub echo_request repeat trouble sending_decoupled bls bls_deeper bls_deepest bls_async bls_threads bls_decoupled bls_passing bls_hanging",
+    "add_sub echo_request repeat trouble sending_decoupled bls bls_deeper bls_deepest bls_async bls_threads bls_decoupled bls_passing bls_hanging "
+    "sequenced_alone pausing joined_line joined_trouble joined_repeat queue_override",
     [
         *(Exchange(f"calls: {name}", (planned("bls", plan).grpc(),), {"bls": 1}) for name, plan in PLANS.items()),
         *(

@@ -160,6 +160,7 @@ class Peer:
             "decoupled": False,
             "outputs": ["OUT"],
             "memory_limit": 0,
+            "execution_limit": False,
         }
         self.send(Kind.START, extras={**start, **said}, descriptors=self._descriptors)
 

@@ -42,6 +42,21 @@ def test_background_coroutines_are_not_waited_for(coroutines: Coroutines) -> Non
     assert done.wait(30)
 
 
+def test_a_background_coroutine_has_come_to_its_first_await_where_that_is_wanted(coroutines: Coroutines) -> None:
+    steps = []
+
+    async def two_steps() -> None:
+        steps.append("first")
+        await asyncio.Event().wait()
+        steps.append("second")
+
+    coroutines.pace()
+    coroutines.await_begin()
+    for count in range(1, 20):
+        coroutines.start(two_steps())
+        assert steps == ["first"] * count
+
+
 def test_what_still_runs_at_the_end_is_cancelled(coroutines: Coroutines) -> None:
     running, cancelled = Event(), Event()
 

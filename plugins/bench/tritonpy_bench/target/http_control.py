@@ -78,6 +78,10 @@ class HttpControl(Control):
                 return answer.status, answer.read()
             except (http.client.HTTPException, OSError) as error:
                 self._connection.close()
+                if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
+                    raise StartupError(
+                        f"what answers at {self._address} does not speak HTTP: is it the port of gRPC (-i grpc)?"
+                    ) from error
                 if attempt == 2 or isinstance(error, ConnectionRefusedError):
                     raise StartupError(
                         f"nobody answers over HTTP at {self._address}: {error or type(error).__name__}"

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_frontend_grpc.wire.frames import Frame, Frames, prefix
+from tritonpy import InvalidArgument, ResourceExhausted
+from tritonpy_frontend_grpc.wire.frames import LONGEST, Frame, Frames, prefix
 
 messages = st.lists(st.tuples(st.integers(0, 1), st.binary(max_size=30)), max_size=5)
 
@@ -63,3 +64,26 @@ def test_the_bytes_of_a_message_that_fills_its_chunks_are_joined_once():
     message = frames.next().message
     assert message == b"".join(chunks)
     assert frames._data == b""
+
+
+def test_a_message_that_protobuf_cannot_carry_is_refused_as_soon_as_it_is_announced():
+    frames = Frames()
+    frames.feed(b"\0" + (LONGEST + 1).to_bytes(4, "big"))
+    with pytest.raises(InvalidArgument, match="2147483648 bytes is announced, and 2147483647 are the most"):
+        frames.next()
+    frames = Frames()
+    frames.feed(b"\0" + LONGEST.to_bytes(4, "big"))
+    assert frames.next() is None
+
+
+def test_a_message_for_which_there_is_no_memory_is_refused(monkeypatch):
+    def no_memory(_frames, _count):
+        raise MemoryError
+
+    frames = Frames()
+    frames.feed(b"\0\0\0\0\2a")
+    assert frames.next() is None
+    frames.feed(b"b")
+    monkeypatch.setattr(Frames, "_take", no_memory)
+    with pytest.raises(ResourceExhausted, match="no memory for a message of 2 bytes"):
+        frames.next()

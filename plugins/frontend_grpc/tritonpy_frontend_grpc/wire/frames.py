@@ -8,8 +8,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
+from tritonpy import InvalidArgument, ResourceExhausted
+
 PREFIX = Struct(">BI")
-LONGEST = 2**32 - 1
+LONGEST = 2**31 - 1
+"""How many bytes of a message protobuf can carry; more is refused before it came."""
 
 
 class Frame(NamedTuple):
@@ -48,14 +51,19 @@ class Frames:
         self._unread += len(chunk)
 
     def next(self) -> Frame | None:
-        """Take out the next message, None if it is not whole yet."""
+        """Take out the next message, None if it is not whole yet. Raises TritonError where it is too long, or there is no memory for it."""
         if self._awaited < 0:
             if self._unread < PREFIX.size:
                 return None
             self._packed, self._awaited = PREFIX.unpack(self._take(PREFIX.size))
+            if self._awaited > LONGEST:
+                raise InvalidArgument(f"a message of {self._awaited} bytes is announced, and {LONGEST} are the most")
         if self._unread < self._awaited:
             return None
-        message = self._take(self._awaited)
+        try:
+            message = self._take(self._awaited)
+        except MemoryError:
+            raise no_memory(self._awaited) from None
         self._awaited = -1
         return Frame(self._packed, message)
 
@@ -79,6 +87,11 @@ class Frames:
         self._later.clear()
         self._data, self._at, self._unread = b"", 0, 0
         return taken
+
+
+def no_memory(length: int) -> ResourceExhausted:
+    """Return how a call ends for whose message there is no memory."""
+    return ResourceExhausted(f"there is no memory for a message of {length} bytes")
 
 
 def prefix(message: bytes, packed: int = 0) -> bytes:

@@ -105,7 +105,12 @@ class CarriedInferCall(CarriedCall, InferCall):
         if self._frames is None:
             self._frames = Frames()
         self._frames.feed(part)
-        frame = self._frames.next()
+        try:
+            frame = self._frames.next()
+        except TritonError as error:
+            self._frames = None
+            self.fail(error)
+            return
         if frame is not None and self._frames.partial:
             self.fail(Unsupported(MORE_MESSAGES))
         elif frame is not None:

@@ -207,19 +207,23 @@ def test_more_than_a_stream_s_window_resets_it():
 
 
 def test_more_than_the_connection_s_window_ends_it():
-    server = Server(on_end=lambda _call: None, limits=Limits(stream_window=100_000, window=100_000)).hello()
-    server.calls.holds = True
-    sent = b"".join([begin(stream) + body(bytes(30_000), stream, ended=False) for stream in (1, 3, 5, 7)])
-    assert ends_with(server, sent, FLOW_CONTROL_ERROR)
+    server = Server(limits=Limits(stream_window=200_000, window=100_000)).hello()
+    assert ends_with(server, begin() + body(bytes(100_001)), FLOW_CONTROL_ERROR)
 
 
-def test_what_a_call_held_is_allowed_again_when_it_is_over():
+@pytest.mark.parametrize("given_up", [False, True])
+def test_calls_that_take_nothing_hold_up_no_others(given_up):
     server = Server(on_end=lambda _call: None, limits=Limits(stream_window=100_000, window=100_000)).hello()
     server.calls.holds = True
+    allowed = 100_000
     for stream in range(1, 41, 2):
-        server.say(
-            begin(stream) + body(bytes(30_000), stream, ended=False) + frame(RST_STREAM, 0, stream, number(CANCEL))
-        )
+        allowed -= 90_000
+        assert allowed >= 0
+        sent = begin(stream) + body(bytes(90_000), stream, ended=False)
+        sent += frame(RST_STREAM, 0, stream, number(CANCEL)) if given_up else b""
+        windows = of_kind(WINDOW_UPDATE, server.frames(sent))
+        assert {at for _, _, at, _ in windows} == {0}
+        allowed += sum(int.from_bytes(payload, "big") for *_, payload in windows)
     assert not server.connection.over
     assert len(server.calls.begun) == 20
 
@@ -301,6 +305,14 @@ def test_pings_that_measure_how_fast_answers_come_are_no_flood():
     assert not server.connection.over
 
 
+def test_pings_that_measure_how_fast_one_large_answer_comes_are_no_flood():
+    server = Server(on_end=lambda call: call.stream.send(b"", (bytes(50_000_000),), b"")).hello()
+    server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 2**31 - 1)) + begin(ended=True))
+    for _ in range(3_000):
+        server.say(frame(WINDOW_UPDATE, 0, 0, number(16_384)) + frame(PING, 0, 0, bytes(8)))
+    assert not server.connection.over
+
+
 def test_pings_without_calls_are_strikes():
     server = Server().hello()
     assert ends_with(server, frame(PING, 0, 0, bytes(8)) * 4, ENHANCE_YOUR_CALM)
@@ -332,6 +344,15 @@ def test_a_window_that_settings_change_often_in_one_frame_costs_once(monkeypatch
     assert [more for _, more in widened] == [1999 - codes.USUAL_WINDOW] * 10
     server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1999)))
     assert len(widened) == 10
+
+
+def test_a_window_that_settings_change_again_and_again_costs_by_the_streams_that_have_it():
+    server = Server(on_end=lambda _call: None).hello()
+    server.say(b"".join([begin(stream, ended=True) for stream in range(1, 20_001, 2)]))
+    changes = [frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, size)) for size in range(1000, 1120)]
+    server.say(b"".join(changes[:60]))
+    assert not server.connection.over
+    assert ends_with(server, b"".join(changes[60:]), ENHANCE_YOUR_CALM)
 
 
 PIECES = st.one_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from tritonpy_frontend_h2.http2 import codes, frames
 from tritonpy_frontend_h2.http2.calls import Calls, Receiver
@@ -13,6 +14,7 @@ from tritonpy_frontend_h2.http2.frame_reader import Bytes, FrameReader, FrameSin
 from tritonpy_frontend_h2.http2.header_frames import HeaderFrames
 from tritonpy_frontend_h2.http2.known_blocks import Head, KnownBlocks
 from tritonpy_frontend_h2.http2.limits import Limits
+from tritonpy_frontend_h2.http2.measured import Measured
 from tritonpy_frontend_h2.http2.patience import Patience
 from tritonpy_frontend_h2.http2.ping_strikes import PingRules
 from tritonpy_frontend_h2.http2.rules import are_trailers
@@ -177,21 +179,22 @@ class Connection(FrameSink):
         stream.closed = True
         if stream.backlog is not None:
             self.sender.forget(stream)
-        if stream.held:
-            self._free(stream.held)
-            stream.held = 0
         return stream.part()
 
-    def withhold(self, stream: ServerStream, count: int) -> None:
-        """Do not let the client send more in place of what came."""
-        self._freed -= count
-        stream.freed -= count
-
     def free(self, stream: ServerStream, count: int) -> None:
-        """Let the client send more in place of what came."""
+        """Let the client send more in place of what came, on this stream and on others."""
         self._free(count)
-        if not stream.ended and not stream.closed:
-            self._widen(stream, count)
+        self.widen(stream, count)
+
+    def widen(self, stream: ServerStream, count: int) -> None:
+        """Let the client send more on a stream."""
+        if stream.ended or stream.closed:
+            return
+        stream.freed += count
+        if stream.freed >= self._limits.stream_window // 2:
+            self.sender.control(frames.window_update(stream.number, stream.freed))
+            stream.granted += stream.freed
+            stream.freed = 0
 
     def _head(self, number: int, block: bytes, ended: bool) -> None:
         head = self._known.get(block) or self._known.decode(block)
@@ -201,7 +204,7 @@ class Connection(FrameSink):
         self._last = number
         if self._final or len(self.streams) >= self._limits.streams:
             self.sender.control(frames.rst_stream(number, codes.REFUSED_STREAM))  # no fault: it may not know yet
-        elif not head.valid:
+        elif not head.valid or (ended and head.length):
             self.refuse(number, PROTOCOL_ERROR)
         else:
             stream = ServerStream(self, number, self.control.initial_window, self._limits.stream_window, ended)
@@ -210,8 +213,11 @@ class Connection(FrameSink):
                 self._calls.refuse(stream, head.size, self._limits.header_list)
             else:
                 receiver = self._calls.begin(stream, head.headers, ended)
-                if not stream.closed:  # it may be answered by now
-                    stream.receiver = receiver
+                if stream.closed:  # it is answered by now
+                    return
+                if head.length is not None:
+                    receiver = Measured(receiver, head.length, partial(self.refuse, number, PROTOCOL_ERROR))
+                stream.receiver = receiver
 
     def _head_of_known(self, number: int, head: Head, ended: bool) -> None:
         """Take trailers, which mean nothing to a server but the end."""
@@ -251,10 +257,3 @@ class Connection(FrameSink):
             self.sender.control(frames.window_update(0, self._freed))
             self._granted += self._freed
             self._freed = 0
-
-    def _widen(self, stream: ServerStream, count: int) -> None:
-        stream.freed += count
-        if stream.freed >= self._limits.stream_window // 2:
-            self.sender.control(frames.window_update(stream.number, stream.freed))
-            stream.granted += stream.freed
-            stream.freed = 0

@@ -20,6 +20,7 @@ _PAYLOAD = Struct(">Q")
 _RESET = (
     0.05  # of what others cost: clients give up all their calls at once, as many as may be open, when a deadline passes
 )
+_WIDENING = 0.001  # for each stream, whose window changes with the settings
 
 
 class ControlFrames:
@@ -81,7 +82,7 @@ class ControlFrames:
             return
         if len(payload) % _SETTING.size:
             raise ConnectionFault(FRAME_SIZE_ERROR, "settings of another length")
-        self._connection.patience.charge("settings")
+        self._connection.patience.charge("settings", 1 + len(self._connection.streams) * _WIDENING)
         self.greeted = True
         self._connection.sender.control(frames.SETTINGS_ACK)  # ahead of the data that they allow
         before = self.initial_window

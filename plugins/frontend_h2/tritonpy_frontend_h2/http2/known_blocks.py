@@ -6,18 +6,19 @@ from typing import NamedTuple
 
 from tritonpy_frontend_h2.http2.calls import Headers
 from tritonpy_frontend_h2.http2.header_decoder import HeaderDecoder
-from tritonpy_frontend_h2.http2.rules import is_request
+from tritonpy_frontend_h2.http2.rules import body_length, is_request
 
 _MOST = 64
 _LONGEST = 1024
 
 
 class Head(NamedTuple):
-    """A header list as it came, its size as HTTP/2 counts it, and whether it is one of a request."""
+    """A header list as it came, its size as HTTP/2 counts it, whether it is one of a request, and how long it says that the body is."""
 
     headers: Headers
     size: int
     valid: bool
+    length: int | None = None
 
 
 class KnownBlocks:
@@ -34,7 +35,7 @@ class KnownBlocks:
     def decode(self, block: bytes) -> Head:
         """Return what a block means. Raises ConnectionFault where it is no HPACK or far too large."""
         headers, size, changed = self._decoder.decode(block)
-        head = Head(headers, size, size > self._limit or is_request(headers))
+        head = self._head(headers, size)
         if changed:
             self._known.clear()
         elif len(block) <= _LONGEST:
@@ -42,3 +43,11 @@ class KnownBlocks:
                 self._known.clear()
             self._known[block] = head
         return head
+
+    def _head(self, headers: Headers, size: int) -> Head:
+        if size > self._limit:
+            return Head(headers, size, True)
+        try:
+            return Head(headers, size, is_request(headers), body_length(headers))
+        except ValueError:
+            return Head(headers, size, False)

@@ -10,8 +10,9 @@ from tritonpy_frontend_h2.http2 import codes
 class Limits(NamedTuple):
     """Sizes in bytes, header lists counted as HTTP/2 does (32 bytes for each field beside its text).
 
-    `stream_window` and `window` are what clients may send on a stream and on the connection before we took it. A header list beyond `header_list`
-    is refused, one beyond `header_block` bytes on the wire, or `largest_list`, ends the connection.
+    `stream_window` is what clients may send on a stream before its call took it, `window` what they may on all before we read it: calls that take
+    nothing hold up no others. A header list beyond `header_list` is refused, one beyond `header_block` bytes on the wire, or `largest_list`, ends
+    the connection.
     """
 
     streams: int = 10_000

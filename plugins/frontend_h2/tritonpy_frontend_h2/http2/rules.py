@@ -31,6 +31,17 @@ def is_request(headers: Headers) -> bool:
     return found >= _NEEDED
 
 
+def body_length(headers: Headers) -> int | None:
+    """Return how long a list says that the body is, None where it does not. Raises ValueError where it says no number, or several."""
+    said = {value for name, value in headers if name == b"content-length"}
+    if not said:
+        return None
+    (length,) = said
+    if not length.isdigit():
+        raise ValueError("a length that is no number")
+    return int(length)
+
+
 def are_trailers(headers: Headers) -> bool:
     """Say whether a list may come behind a body."""
     return all([_is_field_name(name) and not _NEVER_IN_VALUES.search(value) for name, value in headers])

@@ -196,6 +196,7 @@ class Sender:
 
     def _turn(self, stream: ServerStream, backlog: Backlog) -> None:
         most = min(_TURN, self.window, stream.window)
+        self.sends += most > 0
         while most > 0 and backlog.size:
             count = min(backlog.size, most, self.frame_limit)
             self._out += (data_start(stream.number, count), *backlog.take(count))

@@ -67,13 +67,13 @@ class ServerStream(Stream):
     def hold(self, count: int) -> None:
         if not self.closed:
             self.held += count
-            self._connection.withhold(self, count)
+            self.freed -= count
 
     def consumed(self, count: int) -> None:
         count = min(count, self.held)
         if count:
             self.held -= count
-            self._connection.free(self, count)
+            self._connection.widen(self, count)
 
     def part(self) -> Receiver:
         """Let go of the receiver, and return it: the two name each other, and what they hold would wait for the collector."""

@@ -16,18 +16,25 @@ class Coroutines:
         self._starting = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._paced = False
+        self._awaits_begin = False
 
     def pace(self) -> None:
         """Hold coroutines whose streams have no room; to be said before the first of them."""
         self._paced = True
+
+    def await_begin(self) -> None:
+        """Have `start` wait: who asks for a limit of time is to learn of a loop that stands still."""
+        self._awaits_begin = True
 
     def run(self, coroutine: Any) -> Any:
         """Wait for the result. Raises what the coroutine raises."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._running()).result()
 
     def start(self, coroutine: Any) -> None:
-        """Let it run in the background."""
+        """Let it run in the background; where that is wanted, wait until it has come to its first `await`."""
         asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        if self._awaits_begin:
+            self.run(_nothing())  # the loop takes it up after that one
 
     def stop(self) -> None:
         """End the loop; what still runs on it is cancelled."""
@@ -44,6 +51,10 @@ class Coroutines:
                     self._loop.set_task_factory(paced_task)
                 Thread(target=_serve, args=(self._loop,), name="tritonpy-coroutines", daemon=True).start()
             return self._loop
+
+
+async def _nothing() -> None:
+    pass
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

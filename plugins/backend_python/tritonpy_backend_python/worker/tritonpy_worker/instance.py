@@ -36,6 +36,8 @@ class Instance:
         self._coroutines = Coroutines()
         if start["decoupled"]:
             self._coroutines.pace()
+        if start["execution_limit"]:
+            self._coroutines.await_begin()
         hosts.set_process_host(self.host)
         if start["memory_limit"]:
             memory.limit(start["memory_limit"])

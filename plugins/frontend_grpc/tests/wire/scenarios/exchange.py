@@ -211,7 +211,15 @@ def test_closing_does_not_wait_for_ever_for_a_client_that_does_not_read(serve):
 
 
 @pytest.mark.parametrize(
-    ("body", "status"), [(b"", 12), (frame(b"") * 2, 12), (b"\0\0", 13), (frame(b"\xff\xff"), 3), (frame(b"", 1), 13)]
+    ("body", "status"),
+    [
+        (b"", 12),
+        (frame(b"") * 2, 12),
+        (b"\0\0", 13),
+        (frame(b"\xff\xff"), 3),
+        (frame(b"", 1), 13),
+        (b"\0" + b"\xff" * 4, 3),
+    ],
 )
 def test_a_call_of_one_message_has_one(serve, body, status):
     async def scenario():

@@ -86,6 +86,7 @@ def test_a_bug_keeps_its_secrets(serve, caplog):
         (b"", 12, "has one message, and this one has none"),
         (b"\0\0", 13, "ends in the middle of a message"),
         (b"\0\0\0\0\5abcd", 13, "ends in the middle of a message"),
+        (b"\0\x80\0\0\0abcd", 3, "a message of 2147483648 bytes is announced"),
         (frame(b"") + b"\0", 12, "has one message, and this one has more"),
         (frame(asked()) * 2, 12, "has one message, and this one has more"),
         (frame(b"\xff\xff"), 3, "2 bytes are not a message inference.ModelInferRequest"),
