@@ -154,6 +154,7 @@ if TYPE_CHECKING:
     from tritonpy.config.qualified import called_model
     from tritonpy.decompression import decompressed
     from tritonpy.listening.claimed_port import claim_port
+    from tritonpy.listening.delivery import delivered, unread
     from tritonpy.listening.tls_files import TlsFiles
     from tritonpy.listening.unix_socket import UnixSocket, unix_path
     from tritonpy.running import RunningServer, running_server
@@ -326,6 +327,7 @@ __all__ = [
     "decode_options",
     "decode_strings",
     "decompressed",
+    "delivered",
     "dims_misfit",
     "encode_strings",
     "error_of",
@@ -357,37 +359,36 @@ __all__ = [
     "trace_texts",
     "unable_to_load",
     "unix_path",
+    "unread",
     "without_secrets",
 ]
 
 
 # They need protobuf, or the whole server, or belong to a feature that is off: who does not use them should not wait for these.
 _LATER = {
-    "ChangedFile": "tritonpy.access.refreshed",
-    "Embedded": "tritonpy.cli.embedded",
-    "Gatekeeper": "tritonpy.access.gatekeeper",
-    "HeaderForwarding": "tritonpy.access.forwarding",
-    "Refreshed": "tritonpy.access.refreshed",
-    "Refusals": "tritonpy.access.refusals",
-    "Restrictions": "tritonpy.access.restriction",
-    "Rights": "tritonpy.access.rights",
-    "RunningServer": "tritonpy.running",
-    "TlsFiles": "tritonpy.listening.tls_files",
-    "UnixSocket": "tritonpy.listening.unix_socket",
-    "config_from_json": "tritonpy.config.model_json",
-    "bearer_token": "tritonpy.access.credentials",
-    "called_model": "tritonpy.config.qualified",
-    "compile_pattern": "tritonpy.access.forwarding",
-    "config_to_dict": "tritonpy.config.config_dict",
-    "joined_headers": "tritonpy.access.credentials",
-    "keep_headers": "tritonpy.access.forwarding",
-    "needed_steps": "tritonpy.config.needed_steps",
-    "running_server": "tritonpy.running",
-    "trace_changes": "tritonpy.tracing.texts",
-    "trace_texts": "tritonpy.tracing.texts",
-    "claim_port": "tritonpy.listening.claimed_port",
-    "decompressed": "tritonpy.decompression",
-    "unix_path": "tritonpy.listening.unix_socket",
+    name: module
+    for module, names in {
+        "tritonpy.access.credentials": ("bearer_token", "joined_headers"),
+        "tritonpy.access.forwarding": ("HeaderForwarding", "compile_pattern", "keep_headers"),
+        "tritonpy.access.gatekeeper": ("Gatekeeper",),
+        "tritonpy.access.refreshed": ("ChangedFile", "Refreshed"),
+        "tritonpy.access.refusals": ("Refusals",),
+        "tritonpy.access.restriction": ("Restrictions",),
+        "tritonpy.access.rights": ("Rights",),
+        "tritonpy.cli.embedded": ("Embedded",),
+        "tritonpy.config.config_dict": ("config_to_dict",),
+        "tritonpy.config.model_json": ("config_from_json",),
+        "tritonpy.config.needed_steps": ("needed_steps",),
+        "tritonpy.config.qualified": ("called_model",),
+        "tritonpy.decompression": ("decompressed",),
+        "tritonpy.listening.claimed_port": ("claim_port",),
+        "tritonpy.listening.delivery": ("delivered", "unread"),
+        "tritonpy.listening.tls_files": ("TlsFiles",),
+        "tritonpy.listening.unix_socket": ("UnixSocket", "unix_path"),
+        "tritonpy.running": ("RunningServer", "running_server"),
+        "tritonpy.tracing.texts": ("trace_changes", "trace_texts"),
+    }.items()
+    for name in names
 }
 
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import sys
 
 import pytest
 
@@ -84,17 +82,3 @@ def test_a_connection_that_ends_waits_for_who_reads_and_not_for_ever(tls, reads,
         protocol.connection_lost(None)
 
     asyncio.run(scenario())
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, where the kernel says what it holds of TCP")
-def test_what_the_kernel_holds_is_not_read_yet():
-    client, server = socket.socketpair()
-    with client, server:
-        transport = Transport(reads=0, unsent=5)
-        transport._extra["socket"] = server
-        assert protocol_module._unread(transport) == 5
-        server.sendall(bytes(1000))
-        assert protocol_module._unread(transport) >= 1005
-        client.recv(1000)
-        assert protocol_module._unread(transport) == 5
-    assert protocol_module._unread(transport) == 5

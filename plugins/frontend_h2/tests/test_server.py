@@ -280,6 +280,27 @@ def test_a_client_that_reads_nothing_costs_little_and_loses_nothing(run):
     run(scenario)
 
 
+@pytest.mark.parametrize("windows", [WIDE, b""], ids=["wide", "narrow"])
+def test_answers_are_delivered_when_clients_have_read_them(run, windows):
+    large = bytes(20_000_000)
+
+    async def scenario():
+        async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, calls, port):
+            client = await Client.to(port, HELLO + windows + begin(ended=True))
+            await eventually(lambda: len(calls.begun) == 1)
+            delivering = asyncio.create_task(server.delivered())
+            client.writer.write(b"" if windows else WIDE)
+            received = 0
+            while received < len(large):
+                assert not delivering.done()
+                kind, _, _, payload = await client.frame()
+                received += len(payload) if kind == DATA else 0
+            await delivering
+            await client.close()
+
+    run(scenario)
+
+
 def test_a_fault_is_told_before_the_connection_closes(run):
     async def scenario():
         async with serving() as (server, _, port):

@@ -53,8 +53,9 @@ class H2GrpcFrontend(Frontend):
         return listen_on_port(self._host, options.port, reuse=options.reuse_port)
 
     async def drain(self) -> None:
-        """Refuse inference, say NOT_SERVING, and return when the accepted requests are answered."""
+        """Refuse inference, say NOT_SERVING, and return when the accepted requests are answered and clients have their answers."""
         await self._serving.drain()
+        await self._server.delivered()
 
     async def stop(self) -> None:
         """End the calls that clients hold open, then the connections."""

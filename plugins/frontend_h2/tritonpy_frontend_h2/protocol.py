@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import math
-import sys
-import termios
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tritonpy import unread
 from tritonpy_frontend_h2.http2.codes import NO_ERROR
 from tritonpy_frontend_h2.http2.connection import Connection
 from tritonpy_frontend_h2.watch import Watch
@@ -123,13 +121,17 @@ class Http2Protocol(asyncio.BufferedProtocol):
     def fail(self, text: str) -> None:
         self._connection.fail(NO_ERROR, text)
 
+    def left(self) -> int:
+        """Return how many bytes of its answers the client has yet to take."""
+        return unread(self._transport) + self._connection.unsent()
+
     def abort(self) -> None:
         """Close at once."""
         self._ending = True
         self._transport.abort()
 
     def _look(self) -> None:
-        now, unsent = self._loop.time(), _unread(self._transport)
+        now, unsent = self._loop.time(), unread(self._transport)
         if unsent < self._unsent:  # a slow client lives, and nothing of it is read as long as it does not read
             self.heard = now
         self._unsent = unsent
@@ -159,29 +161,20 @@ class Http2Protocol(asyncio.BufferedProtocol):
         if self._transport.can_write_eof():
             with contextlib.suppress(OSError):  # the client is gone, which the transport did not hear yet
                 self._transport.write_eof()
-        elif not _unread(self._transport):
+        elif not unread(self._transport):
             self._transport.close()
             return
         self._wait_for_client(math.inf, math.inf)
 
-    def _wait_for_client(self, unread: float, until: float) -> None:
+    def _wait_for_client(self, rest: float, until: float) -> None:
         """Look again until the client has everything, or has read nothing for long; most close the connection before."""
-        self._timer = self._loop.call_later(_FAREWELL_S, self._look_at_client, unread, until)
+        self._timer = self._loop.call_later(_FAREWELL_S, self._look_at_client, rest, until)
 
     def _look_at_client(self, before: float, until: float) -> None:
-        now, unread = self._loop.time(), _unread(self._transport)
-        if unread and (unread < before or now < until):
-            self._wait_for_client(unread, now + _SILENCE_S if unread < before else until)
-        elif unread or self._transport.can_write_eof():
+        now, rest = self._loop.time(), unread(self._transport)
+        if rest and (rest < before or now < until):
+            self._wait_for_client(rest, now + _SILENCE_S if rest < before else until)
+        elif rest or self._transport.can_write_eof():
             self._transport.abort()
         else:
             self._transport.close()  # says farewell in TLS too
-
-
-def _unread(transport: asyncio.Transport) -> int:
-    """Return how much of what was written the client's machine has not taken: it lies in the transport, and further megabytes in the kernel."""
-    waiting, sock = transport.get_write_buffer_size(), transport.get_extra_info("socket")
-    if sock is not None:
-        with contextlib.suppress(OSError, ValueError):  # it is closed
-            waiting += int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
-    return waiting

@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 
+from tritonpy import delivered
 from tritonpy_frontend_grpc.connections import ConnectionOptions
 from tritonpy_frontend_h2.http2.calls import Calls
 from tritonpy_frontend_h2.http2.limits import Limits
@@ -46,6 +47,10 @@ class Http2Server:
                 ssl_handshake_timeout=self.times.handshake if self._tls else None,
             )
             self._servers.append(server)
+
+    async def delivered(self) -> None:
+        """Return when clients have their answers, or those that have not read nothing."""
+        await delivered(lambda: sum([connection.left() for connection in self._open]))
 
     async def stop(self, grace_s: float) -> None:
         """Accept nothing more, let the open calls end for so long, and close all connections."""

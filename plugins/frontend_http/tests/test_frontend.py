@@ -126,6 +126,27 @@ def test_draining_finishes_live_requests_and_refuses_new_ones(server, engine):
         connection.close()
 
 
+def test_draining_waits_until_a_slow_client_has_its_answer(server):
+    numbers = list(range(3_000_000))
+    body = json.dumps({"inputs": [{"name": "X", "datatype": "INT64", "shape": [len(numbers)], "data": numbers}]})
+    live = server.connect()
+    live.request("POST", "/v2/models/echo/infer", body)
+    reply = live.getresponse()  # its head; most of the body does not fit what the kernel takes
+    assert reply.status == 200
+    drained = threading.Event()
+
+    async def drain():
+        await server.frontend.drain()
+        drained.set()
+
+    server.loop.call_soon_threadsafe(lambda: server.loop.create_task(drain()))
+    server.run(_soon())
+    assert not drained.is_set()
+    assert json.loads(reply.read())["outputs"][0]["data"] == numbers
+    assert drained.wait(SECONDS)
+    live.close()
+
+
 async def _soon():
     """Take one turn of the loop."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from tritonpy import Claimed, Engine, Frontend, FrontendContext, unix_path
+from tritonpy import Claimed, Engine, Frontend, FrontendContext, delivered, unix_path, unread
 from tritonpy_frontend_http.composition import Composition
 from tritonpy_frontend_http.limits import Limits
 from tritonpy_frontend_http.listening import (
@@ -113,7 +113,7 @@ class HttpFrontend(Frontend):
         return listening
 
     async def drain(self) -> None:
-        """Stop to accept connections, refuse new requests on those that are open, and wait for the live ones."""
+        """Stop to accept connections, refuse new requests on those that are open, and wait for the live ones, and until clients have their answers."""
         if self._server is None or self._composition is None or self._serving is None:
             return
         for server in self._server.servers:
@@ -121,6 +121,11 @@ class HttpFrontend(Frontend):
         await self._composition.calls.drain()
         while self._server.server_state.tasks:
             await asyncio.wait(set(self._server.server_state.tasks))
+        await delivered(self._left)
+
+    def _left(self) -> int:
+        connections = () if self._server is None else self._server.server_state.connections
+        return sum([unread(each.transport) for each in connections if each.transport is not None])
 
     async def stop(self) -> None:
         """Close what is still open."""

@@ -75,6 +75,10 @@ class Connection(FrameSink):
         """Grows with every call and every part of an answer."""
         return self._last + self.sender.sends
 
+    def unsent(self) -> int:
+        """Return how many bytes of answers wait for the client's windows."""
+        return sum([stream.backlog.size for stream in self.streams.values() if stream.backlog is not None])
+
     def fail(self, code: int, text: str) -> None:
         """End the connection; the calls that are open hear of it."""
         if not self.over:
