@@ -13,7 +13,7 @@ _ENGINE = {
 }
 _LOCAL = {
     "tritonpy.runners.dispatcher:Dispatcher.wait_ready": "hand-over",
-    "tritonpy.runners.dispatcher:Dispatcher._park": IDLE,
+    "tritonpy.runners.dispatcher:Dispatcher.wait_ring": IDLE,
     "tritonpy.runners.dispatcher:Dispatcher.take": "hand-over",
     "tritonpy_backend_onnx.backend:gather": "gather",
     "tritonpy_backend_onnx.execution:ArrayRun.__call__": "run",
