@@ -25,7 +25,7 @@ class WakeUps:
         """Begin to take notes."""
         rung: dict[Slot, int] = {}
         woken: dict[LoopSink, int] = {}
-        park, wake, drain = Dispatcher._park, LoopSink._wake, LoopSink._drain
+        wait, wake, drain = Dispatcher.wait_ring, LoopSink._wake, LoopSink._drain
 
         def noting(ring: Callable[[Any], None]) -> Callable[[Slot], None]:
             def noted_ring(slot: Slot) -> None:
@@ -34,8 +34,8 @@ class WakeUps:
 
             return noted_ring
 
-        def noted_park(dispatcher: Dispatcher, slot: Slot) -> None:
-            park(dispatcher, slot)
+        def noted_wait(dispatcher: Dispatcher, slot: Slot) -> None:
+            wait(dispatcher, slot)
             if slot in rung:
                 self._to_instance.append(perf_counter_ns() - rung.pop(slot))
 
@@ -50,7 +50,7 @@ class WakeUps:
 
         for kind in (Slot, InlineSlot):
             self._replace(kind, "ring", noting(kind.ring))
-        self._replace(Dispatcher, "_park", noted_park)
+        self._replace(Dispatcher, "wait_ring", noted_wait)
         self._replace(LoopSink, "_wake", noted_wake)
         self._replace(LoopSink, "_drain", noted_drain)
 
