@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.wire.head import Head, Headers
     from tritonpy_frontend_h2.http2.calls import Stream
 
-_SMALL = (
-    4 * 1024
-)  # parts are joined up to here: each costs memory beside its bytes, and only those count against the window
+# Parts are joined up to here: each costs memory beside its bytes, and only those count against the window.
+_SMALL = 4 * 1024
 
 
 class H2Exchange(Exchange, Receiver):

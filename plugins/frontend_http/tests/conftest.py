@@ -224,6 +224,22 @@ class LiveServer:
     def run(self, coroutine: Any, timeout: float = 30) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
 
+    def begin_draining(self) -> threading.Event:
+        """Let the frontend drain, and return what is set when it has; new requests are refused when this returns."""
+        drained = threading.Event()
+
+        async def drain() -> None:
+            await self.frontend.drain()
+            drained.set()
+
+        async def begin() -> asyncio.Task[None]:
+            task = self.loop.create_task(drain())
+            await asyncio.sleep(0)
+            return task
+
+        self._draining = self.run(begin())
+        return drained
+
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
 

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -103,14 +102,7 @@ def test_draining_finishes_live_requests_and_refuses_new_ones(server, engine):
         other.getresponse().read()
     live.request("POST", "/v2/models/echo/infer", BODY)
     assert engine.arrived.wait(SECONDS)
-    drained = threading.Event()
-
-    async def drain():
-        await server.frontend.drain()
-        drained.set()
-
-    server.loop.call_soon_threadsafe(lambda: server.loop.create_task(drain()))
-    server.run(_soon())
+    drained = server.begin_draining()
     for other, method, path in zip(idle, ("POST", "GET"), ("/v2/models/echo/infer", "/v2"), strict=True):
         other.request(method, path, BODY)
         reply = other.getresponse()
@@ -133,22 +125,11 @@ def test_draining_waits_until_a_slow_client_has_its_answer(server):
     live.request("POST", "/v2/models/echo/infer", body)
     reply = live.getresponse()  # its head; most of the body does not fit what the kernel takes
     assert reply.status == 200
-    drained = threading.Event()
-
-    async def drain():
-        await server.frontend.drain()
-        drained.set()
-
-    server.loop.call_soon_threadsafe(lambda: server.loop.create_task(drain()))
-    server.run(_soon())
+    drained = server.begin_draining()
     assert not drained.is_set()
     assert json.loads(reply.read())["outputs"][0]["data"] == numbers
     assert drained.wait(SECONDS)
     live.close()
-
-
-async def _soon():
-    """Take one turn of the loop."""
 
 
 def test_stopping_closes_connections_and_cancels_what_is_open(engine, start_server):

@@ -337,14 +337,7 @@ def test_draining_finishes_a_live_stream_and_refuses_new_calls(server, engine, a
     idle.getresponse().read()
     live.request("POST", STREAM, b'{"X":1}')
     assert engine.arrived.wait(SECONDS)
-    drained = threading.Event()
-
-    async def drain():
-        await server.frontend.drain()
-        drained.set()
-
-    server.loop.call_soon_threadsafe(lambda: server.loop.create_task(drain()))
-    server.run(_soon())
+    drained = server.begin_draining()
     idle.request("POST", GENERATE, b'{"X":1}')
     refused = idle.getresponse()
     assert refused.status == 503
