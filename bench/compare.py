@@ -19,7 +19,7 @@ from bench import clients, judged, models, payloads, processes, regions
 from bench.judged import ECHO, ON_ENVOY, ON_GRPCIO, ONNX, ONNX_ON_ENVOY, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
 from bench.processes import Running
 from bench.program import parser_of, run
-from bench.rows import Case
+from bench.rows import P50, Case
 
 Start = Callable[[], AbstractContextManager[Running]]
 ON_ENVOY_FLAG, ON_GRPCIO_FLAG = "--transport=envoy", "--transport=grpcio"
@@ -35,7 +35,7 @@ def main() -> int:
     cases = [
         case
         for transport in arguments.transport or TRANSPORTS
-        for case in (*judged.judged(transport, arguments.perf_analyzer), *_beside_echo(transport))
+        for case in (*judged.judged(transport, arguments.perf_analyzer), *_in_process(transport))
         if arguments.only in case.name
     ]
     wanted = {name for case in cases for name in (case.subject, case.other)}
@@ -49,7 +49,8 @@ def main() -> int:
         return run(arguments, cases, servers)
 
 
-def _beside_echo(transport: str) -> list[Case]:
+def _in_process(transport: str) -> list[Case]:
+    """Return the rows of ONNX Runtime over HTTP: beside the echo, and beside the same function in Triton's Python backend."""
     if transport != "uvicorn":
         return []
 
@@ -61,6 +62,9 @@ def _beside_echo(transport: str) -> list[Case]:
         Case("HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk", echo, http(8, small), 0.55, subject=ONNX),
         Case("HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk", echo, http(32, small), 0.55, subject=ONNX),
         Case("HTTP on uvicorn, ONNX 16 MiB identity, wrk", f"{echo} large", http(2, large), 0.6, subject=ONNX),
+        Case("HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk", TRITON, http(8, small), 1.2, subject=ONNX),
+        Case("HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk", TRITON, http(32, small), 1.2, subject=ONNX),
+        Case("HTTP on uvicorn, ONNX add/sub, 1 in flight, wrk p50", TRITON, http(1, small), 1.15, P50, ONNX),
     ]
 
 
@@ -69,6 +73,7 @@ def _starts(folder: Path, triton: Path | None) -> dict[str, Start]:
     onnx, python = folder / "onnx", folder / "python"
     models.write_onnx(onnx)
     models.write_python_backend(python)
+    models.write_python(python)
     starts: dict[str, Start] = {
         "tritonpy": lambda: processes.tritonpy(python, REGIONS_FLAG),
         ONNX: lambda: processes.tritonpy(onnx),

@@ -49,6 +49,7 @@ PROTOCOLS = {
     "grpc": Protocol("gRPC", clients.h2load, Must(1.2, 1.5), Must(1.0, 1.3), Must(1.6, 1.0)),
 }
 TAIL, LARGE = Must(1.0, 0.5), Must(1.0, 1.2)
+OF_ECHO = {"envoy": (0.8, 0.9), "grpcio": (0.7, None)}
 TRANSPORTS = {"uvicorn": ("http",), "h2": ("grpc",), "grpcio": ("grpc",), "envoy": ("http", "grpc")}
 SUBJECTS = {"envoy": ON_ENVOY, "grpcio": ON_GRPCIO}
 ONNX_SUBJECTS = {"envoy": ONNX_ON_ENVOY, "grpcio": ONNX_ON_GRPCIO}
@@ -103,10 +104,9 @@ def _beside_echo(transport: str) -> Iterator[Case]:
     title = _title(PROTOCOLS["grpc"], transport)
     alone = _load(client, payloads.add_sub("single"), 1)
     yield Case(f"{title}, the bare echo, 1 in flight, h2load p50", TRITON, alone, NO_GOAL, P50, echo)
-    must = Must(0.8, 0.9)
     subject = ONNX_SUBJECTS.get(transport, ONNX)
     name = f"{title}, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
-    goal, aim = (must.goal, must.aim) if transport == "envoy" else (NO_GOAL, None)
+    goal, aim = OF_ECHO.get(transport, (NO_GOAL, None))
     yield Case(name, echo, _load(client, payload, 32), goal, RATE, subject, aim)
 
 

@@ -37,14 +37,19 @@ class Flow:
 
 
 class World:
-    """`instances` says how many instances each model has, `steps` what the ensembles consist of; a `decoupled` model's `execute` returns at once.
-
+    """`instances` says how many instances each model has, `steps` what the ensembles consist of; a `decoupled` model's `execute` returns at once,
+    and one that is `halting` too goes on in coroutines that stop the event loop of their instance for their calls.
     A model without instances that is no ensemble does not exist.
     """
 
     def __init__(
-        self, instances: dict[str, int], steps: dict[str, Sequence[str]] | None = None, decoupled: Sequence[str] = ()
+        self,
+        instances: dict[str, int],
+        steps: dict[str, Sequence[str]] | None = None,
+        decoupled: Sequence[str] = (),
+        halting: Sequence[str] = (),
     ) -> None:
+        self._halting = halting
         self._configs = {name: _model(name, count) for name, count in instances.items()} | {
             name: _ensemble(name, tuple(models)) for name, models in (steps or {}).items()
         }
@@ -64,7 +69,8 @@ class World:
 
     def call(self, caller: Flow, plan: Plan) -> Flow:
         """Have `caller` call a model; raises Unavailable where the graph refuses it."""
-        request = InferRequest(plan.model, {}, None, parent=caller.request)
+        stops = caller.request.model_name in self._halting
+        request = InferRequest(plan.model, {}, None, parent=caller.request, stops_loop=stops)
         if caller.request.model_name in self._queues:
             self.graph.admit(request, caller.batch)
         else:
@@ -120,8 +126,18 @@ class World:
 
     def _steps(self) -> Iterator[Callable[[], None]]:
         for flow in self.running:
-            if flow.waits_for is None or flow.waits_for.request.answered:
+            if (flow.waits_for is None or flow.waits_for.request.answered) and not self._stands(flow):
                 yield lambda flow=flow: self._step(flow)
+
+    def _stands(self, flow: Flow) -> bool:
+        """Say whether another coroutine of the same instance stops the loop that this flow needs."""
+        return flow.request.model_name in self._halting and any(
+            other.request.batch.instance is flow.request.batch.instance
+            and other.waits_for is not None
+            and not other.waits_for.request.answered
+            for other in self.running
+            if other is not flow and other.request.model_name in self._halting
+        )
 
     def _step(self, flow: Flow) -> None:
         if not flow.todo:

@@ -107,6 +107,9 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     headers: Mapping[str, str] | None = None
     trace: Any = None
     parent: InferRequest | None = None
+    stops_loop: bool = (
+        False  # whoever made it waits on the event loop of its model, whose other coroutines stand still meanwhile
+    )
     work: Work | None = None  # where somebody wants to know what it costs: an ensemble, of its steps
     received_ns: int = 0
     queued_ns: int = 0

@@ -11,6 +11,7 @@ import numpy as np
 import tritonclient.grpc.aio as client
 
 from tritonpy import InferRequest
+from tritonpy_frontend_grpc.listening import LISTENERS
 from tritonpy_frontend_grpc.stream import Slot, Stream
 from tritonpy_frontend_grpc.stream_call import StreamCall
 
@@ -18,7 +19,7 @@ from .fake_engine import PATIENCE_S, FakeEngine, eventually, run, serving
 from .frames import HEADERS, HELLO, INFER, PREFACE, STREAM, call, frame, head
 
 COUNT, BATCH = 10_000, 250
-IDLE_TASKS = 4  # those of the test and of the server itself
+IDLE_TASKS = 2 + 2 * LISTENERS  # at most: those of the test, and of the server itself
 CLASSES = (InferRequest, StreamCall, Stream, Slot)
 MESSAGE = b"\0\0\0\0\x10" + bytes(16)
 HALVES = [

@@ -155,7 +155,8 @@ def test_a_renewed_certificate_is_served_from_the_next_connection_on(pem):
             pem.renew()
             after = await asyncio.to_thread(serial, frontend, pem)
             assert before != after
-            assert await asyncio.to_thread(serial, frontend, pem) == after
+            # whichever of the servers that share the port takes the connection
+            assert {await asyncio.to_thread(serial, frontend, pem) for _ in range(30)} == {after}
             assert await live(channel)
 
     run(scenario)

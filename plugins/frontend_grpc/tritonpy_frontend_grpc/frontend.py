@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -12,12 +14,13 @@ from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.call_options import access_of, service_of
 from tritonpy_frontend_grpc.connections import connection_arguments
 from tritonpy_frontend_grpc.health_servicer import AioHealth
-from tritonpy_frontend_grpc.listening import credentials_of, listen_on_port, listen_on_socket
+from tritonpy_frontend_grpc.listening import LISTENERS, listen_again, listen_on_port, listen_on_socket
 from tritonpy_frontend_grpc.options import GrpcOptions
-from tritonpy_frontend_grpc.packing import ALGORITHMS, SERVER_ARGUMENTS, Packing, UnpackingServer
+from tritonpy_frontend_grpc.packing import ALGORITHMS, SERVER_ARGUMENTS, Packing, UnpackingHandlers
 from tritonpy_frontend_grpc.reflection import add_reflection
 from tritonpy_frontend_grpc.servicer import abort, handler_of
 from tritonpy_frontend_grpc.telling import Telling, TellingHandlers
+from tritonpy_frontend_grpc.tls_credentials import TlsCredentials
 
 if TYPE_CHECKING:
     from tritonpy import UnixSocket
@@ -31,6 +34,9 @@ _GRACE_S = 0.25
 class GrpcFrontend(Frontend):
     """Serves the inference protocol, grpc.health.v1 and reflection on one port or Unix domain socket.
 
+    A port is listened on by several servers of grpc.aio: each hands over one call per turn of the event loop, and calls that come together are what
+    batches are made of. The kernel spreads the connections over them.
+
     Messages that are not compressed may have any size that protobuf can carry (2 GiB).
     """
 
@@ -42,7 +48,7 @@ class GrpcFrontend(Frontend):
         self._host = options.host or context.host
         self._address = ""
         self._socket: UnixSocket | None = None
-        self._server: grpc.aio.Server
+        self._servers: list[grpc.aio.Server] = []
         self._service: InferenceService
         self._health: AioHealth
 
@@ -54,16 +60,20 @@ class GrpcFrontend(Frontend):
         self._service = service_of(engine, options, self.context, access)
         self._health = AioHealth(engine)
         telling = Telling(self.context.log)
-        self._server = grpc.aio.server(
-            handlers=(TellingHandlers(handler_of(self._service, packing), telling),),
-            options=_channel_options(options, self.context.claim),
-            interceptors=_guards(access, telling),
-        )
-        unpacking: Any = UnpackingServer(self._server, telling)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, unpacking)
-        add_reflection(unpacking)
+        libraries: Any = UnpackingHandlers(telling)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, libraries)
+        add_reflection(libraries)
+        count = self._listeners(options)
+        self._servers = [
+            grpc.aio.server(
+                handlers=(TellingHandlers(handler_of(self._service, packing), telling), *libraries.added),
+                options=_channel_options(options, shares=count > 1 or self.context.claim is not None),
+                interceptors=_guards(access, telling),
+            )
+            for _ in range(count)
+        ]
         self._address = self._listen(options)
-        await self._server.start()
+        await asyncio.gather(*[server.start() for server in self._servers])
 
     def claim(self) -> Claimed:
         """Take the address for several processes. A Unix domain socket is served by the first of them: grpc takes none that listens already.
@@ -75,18 +85,28 @@ class GrpcFrontend(Frontend):
             return Claimed(Claim(f"unix:{path}"), lambda: None)
         return claim_address(self._host, options.port, reuse=options.reuse_port)
 
+    def _listeners(self, options: GrpcOptions) -> int:
+        """Return how many servers share the port: a limit of connections is that of one, and only Linux spreads them."""
+        shared = sys.platform == "linux" and not unix_path(self._host) and not options.max_connections
+        return LISTENERS if shared else 1
+
     def _listen(self, options: GrpcOptions) -> str:
-        credentials, claim = credentials_of(options.tls, self.context.log), self.context.claim
-        if claim is not None and claim.port:
-            return listen_on_port(self._server, self._host, claim.port, credentials, reuse=True)
+        first, *others = self._servers
+        credentials, claim = TlsCredentials(options.tls, self.context.log), self.context.claim
         if path := unix_path(self._host):
             if claim is not None and claim.process:
                 return claim.address
             from tritonpy import UnixSocket
 
             self._socket = UnixSocket(path, int(options.socket_mode, 8))
-            return listen_on_socket(self._server, self._socket, credentials)
-        return listen_on_port(self._server, self._host, options.port, credentials, reuse=options.reuse_port)
+            return listen_on_socket(first, self._socket, credentials.make())
+        if claim is not None and claim.port:
+            address = listen_on_port(first, self._host, claim.port, credentials.make(), reuse=True)
+        else:
+            address = listen_on_port(first, self._host, options.port, credentials.make(), reuse=options.reuse_port)
+        for server in others:
+            listen_again(server, address, credentials.make())
+        return address
 
     async def drain(self) -> None:
         """Refuse inference, say NOT_SERVING, and return when the accepted requests are answered."""
@@ -98,7 +118,7 @@ class GrpcFrontend(Frontend):
         if self._address:
             self._health.close()
             self._service.close()
-            await self._server.stop(_GRACE_S)
+            await asyncio.gather(*[server.stop(_GRACE_S) for server in self._servers])
         if self._socket is not None:
             self._socket.remove()
 
@@ -115,11 +135,11 @@ def _guards(access: GrpcAccess | None, telling: Telling) -> tuple[Any, ...]:
     return (Guard(access, abort, telling),)
 
 
-def _channel_options(options: GrpcOptions, claim: Claim | None) -> list[tuple[str, Any]]:
+def _channel_options(options: GrpcOptions, *, shares: bool) -> list[tuple[str, Any]]:
     return [
         ("grpc.max_send_message_length", -1),
         ("grpc.max_receive_message_length", -1),
-        ("grpc.so_reuseport", int(options.reuse_port or claim is not None)),
+        ("grpc.so_reuseport", int(options.reuse_port or shares)),
         *SERVER_ARGUMENTS,
         *connection_arguments(options),
     ]

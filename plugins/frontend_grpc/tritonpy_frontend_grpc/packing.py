@@ -36,18 +36,19 @@ async def compress(context: grpc.aio.ServicerContext[Any, Any], algorithm: grpc.
     await context.send_initial_metadata(())  # grpc.aio forgets the algorithm where it sends them by itself
 
 
-class UnpackingServer:
-    """Stands for a server where a library adds its services: their requests may be compressed too, and are told of."""
+class UnpackingHandlers:
+    """Stands for a server where a library adds its services: their requests may be compressed too, and are told of.
 
-    def __init__(self, server: grpc.aio.Server, telling: Telling) -> None:
-        self._server = server
+    `added` are the handlers for the servers to have.
+    """
+
+    def __init__(self, telling: Telling) -> None:
+        self.added: list[grpc.GenericRpcHandler[Any, Any]] = []
         self._telling = telling
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler[Any, Any]]) -> None:
         """Add handlers of whole services."""
-        self._server.add_generic_rpc_handlers(
-            [TellingHandlers(_Unpacking(handler), self._telling) for handler in handlers]
-        )
+        self.added += [TellingHandlers(_Unpacking(handler), self._telling) for handler in handlers]
 
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
         """Take no note: the same methods come as generic handlers, and grpc.aio knows no others."""

@@ -52,6 +52,7 @@ class _Call(msgspec.Struct):
     timeout_us: Unsigned = 0
     priority: Unsigned = 0
     decoupled: bool = False
+    stops_loop: bool = False
     trace: bool = False
     deadline_ns: Unsigned = 0
     classes: dict[str, Unsigned] = {}  # how many classes are wanted, by output
@@ -105,15 +106,16 @@ class Calls:
             raise ProtocolError(f"a call has {len(rows)} rows of tensors")
         batch, parent = self._executions.caller(execution, request)
         call = self._request(number, said, rows[0], wants[0], parent)
-        if parent is None and batch is not None:
-            call.parent = stand_in(self._model_name, batch)
+        told_by = self._executions.any_open() if said.stops_loop and batch is None else batch
+        if parent is None and told_by is not None:
+            call.parent = stand_in(self._model_name, told_by)
         self._last = max(self._last, number)
         self._open[number] = call
         self._streams.begin(call)
         try:
             if not said.plain:
                 check_model_call(call, rows[0], self._neighbours.find)
-            self._executions.calls = self._executions.calls or batch is not None
+            self._executions.calls = self._executions.calls or batch is not None or call.stops_loop
             self._neighbours.graph.admit(call, batch)
             self._engine.infer(call)
         except Exception as error:
@@ -200,6 +202,7 @@ class Calls:
             bool(said.classes),
             tag=CallStream(number),
             parent=parent,
+            stops_loop=said.stops_loop,
         )
         if parent is not None:
             call.principal, call.headers = parent.principal, parent.headers

@@ -133,6 +133,10 @@ class Executions:
             return batch, batch.requests[0]
         return batch, None
 
+    def any_open(self) -> Batch | None:
+        """Return the batch of some request that is open; None where there is none."""
+        return next((request.batch for request in self.open.values()), None)
+
     def cancel(self, request: InferRequest) -> None:
         """Tell the worker that nobody waits for `request` any more; one whose execution has yet to begin is answered now."""
         numbers = [number for number, each in self.open.items() if each is request]

@@ -141,6 +141,23 @@ COLLECTOR = """
 def execute(self, requests):
     return [self.answer(gc.collect() >= 0) for _ in requests]
 """
+LEFT_TO_GO_ON = """
+async def execute(self, requests):
+    answers = [self.answer(await self.ask(*self.plan(request))) for request in requests]
+    for request, answer in zip(requests, answers):
+        request.get_response_sender().send(answer, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+
+async def ask(self, how="", model="", *plan):
+    if not how:
+        return "asked"
+    given = pb_utils.Tensor("PLAN", np.array([json.dumps(plan).encode()], object))
+    made = pb_utils.InferenceRequest(model_name=model, inputs=[given], requested_output_names=["OUT"])
+    responses = made.exec(decoupled=True) if how == "block" else await made.async_exec(decoupled=True)
+    return [self.told(response) for response in responses]
+
+def told(self, response):
+    return response.error().message() if response.has_error() else [json.loads(tensor.as_numpy()[0]) for tensor in response.output_tensors()]
+"""
 REPEAT = """
 def execute(self, requests):
     for request in requests:
@@ -168,6 +185,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         write_planned(mode, folder, mode, CALLER)
         write_planned(mode, folder, f"{mode}_async", ASYNC)
         write_planned(mode, folder, f"{mode}_background", BACKGROUND, PLAN + DECOUPLED)
+        write_planned(mode, folder, f"{mode}_left", LEFT_TO_GO_ON, PLAN + DECOUPLED)
     write_planned("m_thread", folder, "echo", ECHO)
     write_planned("m_thread", folder, "collector", COLLECTOR)
     write_planned("m_process", folder, "repeat", REPEAT, PLAN + DECOUPLED)
@@ -234,6 +252,34 @@ def test_a_call_that_could_never_be_answered_is_refused(server: RunningServer) -
     assert text.startswith(
         "Model M - Error when running inference: the call would wait for ever: instance 'M_0' waits for"
     )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_coroutine_that_stops_its_loop_cannot_be_answered_by_that_loop(server: RunningServer, mode: str) -> None:
+    model = f"{mode}_left"
+    (text,) = ask(server, model, "block", model)
+    assert text.startswith(
+        "Model M - Error when running inference: the call would wait for ever: instance 'M_0' waits for"
+    )
+    assert text.endswith(
+        "(instance_group), or await 'async_exec' in place of 'exec', which stops the event loop of all the coroutines of an instance."
+    )
+    assert ask(server, model, "await", model) == [["asked"]]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_coroutine_may_stop_its_loop_for_a_model_that_does_without(server: RunningServer, mode: str) -> None:
+    assert ask(server, f"{mode}_left", "block", "echo", 1) == [[[1]]]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_circle_is_refused_that_a_stopped_loop_closes(server: RunningServer, mode: str) -> None:
+    """The second request is with its instance already when the first one, whose answer it is to be part of, stops the loop."""
+    first, second = f"{mode}_left", mode
+    (answer,) = ask(server, first, "await", second, "stream", first, "block", second, "early")
+    assert "the call would wait for ever" in str(answer)
+    (answer,) = ask(server, first, "block", second, "stream", first)
+    assert "the call would wait for ever" in str(answer)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -32,6 +32,7 @@ from tritonpy_worker.api.constants import (
 )
 from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.api.response import InferenceResponse
+from tritonpy_worker.context import stops_loop
 from tritonpy_worker.first_response import FirstResponse
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ class Calls:
             call.take(InferResponse((), error=Internal(str(error) or type(error).__name__)))
             return call
         call.request = request = self._request(spec, inputs, call)
+        request.stops_loop = not isinstance(call, AsyncCall) and stops_loop()
         if spec.decoupled:
             self.errands.begin()
             self.streams.begin(request)

@@ -27,7 +27,7 @@ from tritonpy_backend_python.in_process.responses import to_send
 from tritonpy_backend_python.in_process.shares import LocalShares
 from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.call_responses import failed, only
-from tritonpy_worker.context import CURRENT, Current, caller, request_ids
+from tritonpy_worker.context import CURRENT, Current, caller, request_ids, stops_loop
 from tritonpy_worker.host import Host
 from tritonpy_worker.pace import current_pace
 
@@ -177,6 +177,8 @@ class LocalHost(Host):
             number = call.trace + 1
         parent = self.open.get(number - 1) if number else None
         batch = self._batch if execution == self._execution else None
+        if parent is None and batch is None and stops_loop():
+            batch = self.open.any_batch()
         if batch is None or batch.model is None or (parent is not None and parent.batch is batch):
             return parent
         waiting = stand_in(batch.model.name, batch)

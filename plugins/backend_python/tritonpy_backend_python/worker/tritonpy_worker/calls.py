@@ -15,7 +15,7 @@ from .api.outgoing import outgoing
 from .api.response import InferenceResponse
 from .api.tensor import Tensor
 from .call_responses import failed
-from .context import caller
+from .context import caller, stops_loop
 from .first_response import FirstResponse
 from .ipc import Frame, Kind
 from .ipc.channel import Channel, ChannelClosed
@@ -138,7 +138,7 @@ class Calls:
                 [call.number, execution, request],
                 [[outgoing(tensor) for tensor in spec.inputs]],
                 [spec.requested_output_names or None],
-                _extras(spec),
+                _extras(spec, stops=not isinstance(call, AsyncCall) and stops_loop()),
             )
         except (OSError, MemoryError, TritonModelException) as error:
             self._take(call, failed(str(error) or type(error).__name__), 0, final=True)
@@ -166,8 +166,10 @@ class Calls:
             self.awaited.discard(call)
 
 
-def _extras(spec: CallSpec) -> dict[str, Any]:
+def _extras(spec: CallSpec, stops: bool) -> dict[str, Any]:
     extras: dict[str, Any] = {"model": spec.model_name, "version": spec.model_version, "decoupled": spec.decoupled}
+    if stops:
+        extras["stops_loop"] = True
     if spec.request_id:
         extras["id"] = spec.request_id
     if spec.parameters:

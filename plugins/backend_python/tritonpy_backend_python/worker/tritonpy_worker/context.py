@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop, _get_running_loop, get_running_loop
 from collections.abc import Sequence
 from contextvars import ContextVar
 
 
 class Current:
-    """An execution as the code in it is known by: in calls to other models and in the log."""
+    """An execution as the code in it is known by: in calls to other models and in the log.
 
-    __slots__ = ("execution", "first_request", "ids", "requests")
+    `loop` is where the code runs that goes on after `execute` returned.
+    """
 
-    def __init__(self, execution: int, first_request: int, requests: int, ids: Sequence[str]) -> None:
+    __slots__ = ("execution", "first_request", "ids", "loop", "requests")
+
+    def __init__(
+        self,
+        execution: int,
+        first_request: int,
+        requests: int,
+        ids: Sequence[str],
+        loop: AbstractEventLoop | None = None,
+    ) -> None:
         self.execution = execution
         self.first_request = first_request
         self.requests = requests
         self.ids = ids
+        self.loop = loop
 
 
 # A context variable, so that coroutines and threads with a copied context are known as well.
@@ -31,10 +43,16 @@ def caller() -> tuple[int, int]:
 
 
 def leave_execution() -> None:
-    """Take note that the calling code goes on after `execute` returned: no instance waits for the models that it calls."""
+    """Take note that the calling coroutine goes on after `execute` returned: no instance waits for the models that it calls."""
     current = CURRENT.get()
     if current is not None:
-        CURRENT.set(Current(0, current.first_request, current.requests, current.ids))
+        CURRENT.set(Current(0, current.first_request, current.requests, current.ids, get_running_loop()))
+
+
+def stops_loop() -> bool:
+    """Say whether the model's other coroutines stand still while the calling code waits for something without `await`."""
+    current = CURRENT.get()
+    return current is not None and current.loop is not None and current.loop is _get_running_loop()
 
 
 def request_ids() -> list[str]:
