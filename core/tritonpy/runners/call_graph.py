@@ -158,7 +158,7 @@ class CallGraph:
     ) -> Iterator[list[Node]]:
         """Yield the instances of a model, where all of them are blocked; of an ensemble, those of each model that is not yet `called` for it.
 
-        One whose event loop is stopped stands for all: it executes nothing and so may be given what it cannot begin.
+        One whose event loop is stopped stands for itself, too: it executes nothing and so may be given what it cannot begin.
         `wanted` are the outputs that it is asked for (None: all): an ensemble runs the steps that they need.
         """
         if (name, version) in seen:
@@ -169,9 +169,9 @@ class CallGraph:
         except TritonError:  # a call to it fails, which is an answer
             return
         slots: list[Node] = [slot for slot, (its, _) in blocked.items() if its is config and not slot.leaving]
-        cannot_begin = [slot for slot in slots if slot in stopped]
-        if cannot_begin or (slots and len(slots) >= sum(not spec.passive for spec in instance_specs(config))):
-            yield cannot_begin or slots
+        yield from ([slot] for slot in slots if slot in stopped)
+        if slots and len(slots) >= sum(not spec.passive for spec in instance_specs(config)):
+            yield slots
         to_come = called.copy()
         steps = config.ensemble_scheduling.step
         outputs = [output.name for output in config.output] if wanted is None else wanted
