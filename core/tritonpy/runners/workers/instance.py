@@ -13,6 +13,7 @@ from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.runners.workers.backoff import Backoff
+from tritonpy.runners.workers.crowd import Crowd
 from tritonpy.runners.workers.executions import Execution
 from tritonpy.runners.workers.permit import Permit
 from tritonpy.runners.workers.pipelining import Pipelining
@@ -30,6 +31,7 @@ class Instance:
     """Everything here runs on the loop's thread. `hopeless()` says that no instance of the model is left that could serve what waits.
 
     `permit` makes what asks the rate limiter, and calls what it is given when it has a permission; None: there is nothing to ask.
+    `crowd` says whether it may execute beside the others, None: always.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Instance:
         permit: Callable[[Callable[[], None]], Permit] | None,
         prefetch: bool,
         alone: bool,
+        crowd: Crowd | None,
         limit_s: float,
         make: MakeWorker,
         hopeless: Callable[[], bool],
@@ -57,6 +60,7 @@ class Instance:
         self._guards = guards
         self._permit = None if permit is None else permit(self.feed)
         self.pipelining = Pipelining(prefetch, alone)
+        self._crowd = crowd
         self._limit_s = limit_s
         self._limit_armed = False
         self._progress_ns = 0
@@ -117,6 +121,8 @@ class Instance:
             worker, self.worker = self.worker, None
             await worker.stop()
             self._fail(worker.executions.give_up(), Unavailable("the model was unloaded"))
+        if self._crowd is not None:
+            self._crowd.ended(self)
         if self._permit is not None:
             self._permit.release()
 
@@ -156,6 +162,8 @@ class Instance:
         depth = 1 if in_turn else self.pipelining.depth
         if worker.ending:
             depth = 0
+        if self._crowd is not None and depth and self._held() == 0 and not self._crowd.admits(self.feed):
+            return
         if self._held() >= depth:
             self._dispatcher.wake()  # another instance may be free to do what this one was rung for
         while self._held() + len(batches) < depth:
@@ -203,6 +211,8 @@ class Instance:
             self._progress_ns = now_ns()
         try:
             worker.executions.send(batches)
+            if self._crowd is not None:
+                self._crowd.began(self)
         except Exception as error:
             failure = Internal(f"no shared memory for the inputs: {error}") if isinstance(error, OSError) else error
             self._guards.fail(batches, failure)
@@ -241,7 +251,12 @@ class Instance:
             return
         self._progress_ns = now_ns()
         for execution in executions:
-            self.pipelining.took(execution.batch.infer_end_ns - execution.batch.input_end_ns)
+            took_ns = execution.batch.infer_end_ns - execution.batch.input_end_ns
+            self.pipelining.took(took_ns)
+            if self._crowd is not None:
+                self._crowd.took(took_ns)
+        if self._crowd is not None and self._held() == 0:
+            self._crowd.ended(self)
         # It stands in line before it lets go: otherwise who waits would always come before it, whatever the priorities.
         if self._permit is not None and self._held() == 0 and self._dispatcher.wants(self.slot):
             self._permit.again()
@@ -269,6 +284,8 @@ class Instance:
         self._dispatcher.withdraw(self.slot)
         if self._permit is not None:
             self._permit.release()
+        if self._crowd is not None:
+            self._crowd.ended(self)
         self._model.log.error("%s", error)
         self._dispatcher.lost(self.slot)
         self._fail(worker.executions.give_up(), error)

@@ -24,6 +24,7 @@ from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Newcomer, Runner
 from tritonpy.runners.warmup import MakeSamples
+from tritonpy.runners.workers.crowd import Crowd, room_for_workers
 from tritonpy.runners.workers.instance import Instance
 from tritonpy.runners.workers.permit import Permit
 from tritonpy.runners.workers.process_memory import process_memory
@@ -69,6 +70,8 @@ class WorkerRunner(Runner):
         self._guards = guards
         self._neighbours = neighbours
         self._prefetch = prefetch
+        # A batch that is fetched ahead cannot grow: nothing is gained by holding it back.
+        self._crowd = None if prefetch else Crowd(self._loop, room_for_workers())
         self._samples = samples
         self._policies = policies or HostPolicies()
         self._changing = threading.Lock()
@@ -161,6 +164,7 @@ class WorkerRunner(Runner):
             partial(Permit, self._limiter, permit, self._loop) if limited else None,
             self._prefetch,
             alone,
+            self._crowd,
             self._launcher.execution_limit_s,
             partial(
                 Worker, self._model, context, self._launcher, self._neighbours, self._loop, self._policies.of(context)
