@@ -57,3 +57,7 @@ class StreamingCall(Call):
     @abstractmethod
     async def write(self, message: bytes) -> None:
         """Send a message; return when there is room for the next one. Raises CancelledError where the client left."""
+
+    def try_write(self, message: bytes) -> bool:
+        """Send a message if nothing has to be waited for, and say whether that was done; not while `write` is at work."""
+        return False

@@ -124,6 +124,10 @@ class Stream:
             item = failure if self._ends_on_error else self._failure(slot, failure, response.final)
         self._answer(slot, item, response.final)
 
+    def first(self) -> Outgoing | None:
+        """Return what is to be sent next, and leave it there; None if there is nothing now."""
+        return self._outbox[0] if self._outbox else None
+
     def next(self) -> Outgoing | None:
         """Take out what is to be sent next, None if there is nothing now."""
         return self._outbox.popleft() if self._outbox else None

@@ -17,7 +17,7 @@ MAX_UNSENT_BYTES = 64 * 2**20
 
 
 class StreamCall:
-    """The call's handler writes, a task of its own reads; both end with the call.
+    """The call's handler writes, a task of its own reads; both end with the call. What can be sent without waiting is sent by whoever answers.
 
     `take` gets the bytes of each request as they arrive; the next one waits for what it returns, if anything.
     `window` and `ends_on_error` are those of `Stream`.
@@ -29,12 +29,14 @@ class StreamCall:
         self._wake = asyncio.Event()
         self._fetched = asyncio.Event()
         self._closed = False
-        self._stream = Stream(window, ends_on_error, self._wake.set, call.deadline_ns())
+        self._all_read = False
+        self._waiting = False  # for something to send
+        self._stream = Stream(window, ends_on_error, self._changed, call.deadline_ns())
 
     async def run(self) -> TritonError | None:
         """Serve until the client is done and everything is answered; return the error that the call is to end with."""
         reader = asyncio.create_task(self._read())
-        reader.add_done_callback(lambda _: self._wake.set())
+        reader.add_done_callback(self._read_all)
         try:
             return await self._write(reader)
         finally:  # also when the client went away, or its deadline passed: then this task is cancelled
@@ -45,6 +47,26 @@ class StreamCall:
         """End the call as soon as what was answered is sent."""
         self._closed = True
         self._wake.set()
+
+    def _read_all(self, _reader: asyncio.Task[None]) -> None:
+        self._all_read = True
+        self._wake.set()
+
+    def _changed(self) -> None:
+        if not self._waiting or not self._send_at_once() or (self._all_read and self._stream.idle):
+            self._wake.set()
+
+    def _send_at_once(self) -> bool:
+        """Return whether everything could be sent without the task that writes."""
+        stream = self._stream
+        while (outgoing := stream.first()) is not None:
+            item = outgoing.item
+            if isinstance(item, TritonError) or outgoing.slot.trace is not None or not self._call.try_write(item):
+                return False
+            stream.next()
+            stream.sent(outgoing)
+            self._fetched.set()
+        return True
 
     async def _read(self) -> None:
         stream = self._stream
@@ -73,4 +95,6 @@ class StreamCall:
             if reader.done() and stream.idle:
                 reader.result()  # where reading failed, the call does
                 return None
+            self._waiting = True
             await self._wake.wait()
+            self._waiting = False

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from tritonpy_frontend_grpc.wire.exchange import Exchange
+from tritonpy_frontend_grpc.wire.frames import prefix
 from tritonpy_frontend_h2.blocks import head_block, refusal_block, trailer_block
 from tritonpy_frontend_h2.http2.calls import Receiver
 
@@ -43,8 +44,16 @@ class H2Exchange(Exchange, Receiver):
         self.leave()
 
     def resume(self) -> None:
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+    def try_write(self, message: bytes) -> bool:
+        if self._room is not None or not self._begun or self.compression is not None or self.over:
+            return False
+        if not self._stream.send(None, (prefix(message), message), None):
+            self._room = asyncio.get_running_loop().create_future()
+        return True
 
     async def receive(self) -> tuple[bytes, bool]:
         while not self._parts:
@@ -58,6 +67,8 @@ class H2Exchange(Exchange, Receiver):
         stream, begun = self._stream, self._begun
         self._begun = True  # ahead of what waits for the client: the call may end in the middle of that
         if trailers is None:
+            if self._room is not None:
+                await self._room
             if not stream.send(head_block(head) if head else None, (data,), None):
                 self._room = asyncio.get_running_loop().create_future()
                 await self._room
