@@ -54,6 +54,9 @@ class StreamingCall(Call):
     async def read(self) -> bytes | None:
         """Return the next message as it came, compressed or not; None when the client sends no more."""
 
+    def read_through(self, take: Callable[[bytes], bool]) -> None:
+        """Let `take` have messages the moment they come while `read` waits for one; what it refuses, `read` returns."""
+
     @abstractmethod
     async def write(self, message: bytes) -> None:
         """Send a message; return when there is room for the next one. Raises CancelledError where the client left."""

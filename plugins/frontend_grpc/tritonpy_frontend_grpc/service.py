@@ -189,7 +189,8 @@ class InferenceService:
         """Answer ModelStreamInfer until the client is done and everything is answered."""
         metadata = call.metadata()
         ends_on_error = ("triton_grpc_error", "true") in metadata
-        stream = StreamCall(call, partial(self._take, metadata), self._window, ends_on_error)
+        take, take_now = partial(self._take, metadata), partial(self._take_now, metadata)
+        stream = StreamCall(call, take, take_now, self._window, ends_on_error)
         self._calls.add(stream)
         try:
             error = await stream.run()
@@ -205,6 +206,12 @@ class InferenceService:
             return self._take_packed(metadata, stream, raw)
         self._take_plain(metadata, stream, raw)
         return None
+
+    def _take_now(self, metadata: Metadata, stream: Stream, raw: bytes) -> bool:
+        if raw[:1] in PACKED:
+            return False
+        self._take_plain(metadata, stream, raw)
+        return True
 
     async def _take_packed(self, metadata: Metadata, stream: Stream, raw: bytes) -> None:
         try:

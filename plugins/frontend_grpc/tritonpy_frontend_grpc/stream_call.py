@@ -11,21 +11,24 @@ from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Stream, Window
 
 Take = Callable[[Stream, bytes], Awaitable[None] | None]
+TakeNow = Callable[[Stream, bytes], bool]
 
 # Beyond this many bytes that the client does not fetch, its stream is not read any further.
 MAX_UNSENT_BYTES = 64 * 2**20
 
 
 class StreamCall:
-    """The call's handler writes, a task of its own reads; both end with the call. What can be sent without waiting is sent by whoever answers.
+    """The call's handler writes, a task of its own reads; both end with the call. What needs no waiting is done without them.
 
-    `take` gets the bytes of each request as they arrive; the next one waits for what it returns, if anything.
+    `take` gets the bytes of each request as they arrive; the next one waits for what it returns, if anything. `take_now` does the same with a
+    request for which no next one would have to wait, and otherwise returns False.
     `window` and `ends_on_error` are those of `Stream`.
     """
 
-    def __init__(self, call: StreamingCall, take: Take, window: Window, ends_on_error: bool) -> None:
+    def __init__(self, call: StreamingCall, take: Take, take_now: TakeNow, window: Window, ends_on_error: bool) -> None:
         self._call = call
         self._take = take
+        self._take_now = take_now
         self._wake = asyncio.Event()
         self._fetched = asyncio.Event()
         self._closed = False
@@ -68,14 +71,18 @@ class StreamCall:
             self._fetched.set()
         return True
 
+    def _read_now(self, raw: bytes) -> bool:
+        return self._stream.unsent_bytes <= MAX_UNSENT_BYTES and self._take_now(self._stream, raw)
+
     async def _read(self) -> None:
         stream = self._stream
+        self._call.read_through(self._read_now)
         while (raw := await self._call.read()) is not None:
-            if (taking := self._take(stream, raw)) is not None:
-                await taking
             while stream.unsent_bytes > MAX_UNSENT_BYTES:
                 self._fetched.clear()
                 await self._fetched.wait()
+            if (taking := self._take(stream, raw)) is not None:
+                await taking
 
     async def _write(self, reader: asyncio.Task[None]) -> TritonError | None:
         stream = self._stream

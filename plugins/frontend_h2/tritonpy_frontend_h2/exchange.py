@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from tritonpy import TritonError
 from tritonpy_frontend_grpc.wire.exchange import Exchange
 from tritonpy_frontend_grpc.wire.frames import prefix
 from tritonpy_frontend_h2.blocks import head_block, refusal_block, trailer_block
@@ -32,8 +33,17 @@ class H2Exchange(Exchange, Receiver):
         self._parts: deque[tuple[bytes, bool]] = deque()
 
     def data(self, data: bytes | memoryview, ended: bool) -> None:
-        self._stream.hold(len(data))
         part = bytes(data)
+        wanted = self._wanted
+        if not ended and wanted is not None and not wanted.done():
+            try:
+                if not self.pass_through(part):
+                    self._parts.append((b"", True))
+                    wanted.set_result(None)
+            except TritonError as error:
+                wanted.set_exception(error)
+            return
+        self._stream.hold(len(part))
         if self._parts and len(self._parts[-1][0]) < _SMALL:
             part = self._parts.pop()[0] + part
         self._parts.append((part, not ended))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tritonpy import Internal, TritonError, Unsupported
@@ -15,6 +16,7 @@ from tritonpy_frontend_grpc.wire.frames import Frames
 from tritonpy_frontend_grpc.wire.replies import OK, PLAIN, failed, head_of
 
 if TYPE_CHECKING:
+    from tritonpy_frontend_grpc.wire.frames import Frame
     from tritonpy_frontend_grpc.wire.head import Head, Headers
 
 
@@ -25,11 +27,13 @@ class Exchange(CarriedCall, StreamingCall):
     _late = False
     _read_all = False
     _started = False
+    _refused: Frame | None = None
 
     def __init__(self, head: Head) -> None:
         self.head = head
         self.task: Any = None  # whoever makes it sets this, before the call is served
         self._frames = Frames()
+        self._through: Callable[[bytes], bool] = _refuse
 
     @abstractmethod
     async def receive(self) -> tuple[bytes, bool] | None:
@@ -60,7 +64,7 @@ class Exchange(CarriedCall, StreamingCall):
         return message
 
     async def read(self) -> bytes | None:
-        while (frame := self._frames.next()) is None:
+        while (frame := self._refused or self._frames.next()) is None:
             if self._read_all:
                 if self._frames.partial:
                     raise Internal(INCOMPLETE)
@@ -73,7 +77,20 @@ class Exchange(CarriedCall, StreamingCall):
             if not part[1]:
                 self._read_all = True
                 self.all_read()
+        self._refused = None
         return self.unframed(frame)
+
+    def read_through(self, take: Callable[[bytes], bool]) -> None:
+        self._through = take
+
+    def pass_through(self, part: bytes) -> bool:
+        """Take a part of the body while `receive` waits for it and is not the end; False: messages are left for `read`. Raises TritonError."""
+        self._frames.feed(part)
+        while (frame := self._frames.next()) is not None:
+            if not self._through(self.unframed(frame)):
+                self._refused = frame
+                return False
+        return True
 
     async def write(self, message: bytes) -> None:
         await self._put(await framed(message, self.compression), None)
@@ -113,3 +130,7 @@ class Exchange(CarriedCall, StreamingCall):
         except OSError:  # the client left
             self.over = True
             raise asyncio.CancelledError from None
+
+
+def _refuse(_message: bytes) -> bool:
+    return False

@@ -130,6 +130,8 @@ def test_a_stream_that_is_not_read_is_not_written_to_and_then_not_read(serve):
             await eventually(lambda: stream.asked)
             stream.feed(frame(asked(data=data)))
         await eventually(lambda: stream.sending)
+        for _ in range(10):  # all five are answered by then
+            await asyncio.sleep(0)
         for _ in range(10):
             stream.feed(frame(asked("later")))
             await asyncio.sleep(0)
