@@ -205,6 +205,19 @@ def test_a_child_is_taken_in_where_its_parents_instance_executes():
     world.graph.admit_child(InferRequest("a", {}, None))
 
 
+def test_what_goes_on_while_its_execution_is_just_about_to_end_holds_no_instance():
+    world = World({"a": 1})
+    a = started(world, "a")
+    world.graph.admit_child(InferRequest("a", {}, None, parent=a.request, went_on=True))
+
+
+def test_what_stops_its_loop_while_its_execution_is_just_about_to_end_waits_for_that_loop():
+    world = World({"d": 2})
+    call = InferRequest("d", {}, None, parent=started(world, "d").request, went_on=True, stops_loop=True)
+    with pytest.raises(Unavailable, match="await 'async_exec'"):
+        world.graph.admit_child(call)
+
+
 def test_who_said_that_no_instance_waits_is_believed():
     world = World({"a": 1})
     a = started(world, "a")

@@ -77,7 +77,7 @@ class CallGraph:
         if parent is None or call in self._open:  # who knew more took it in
             return
         batch = parent.batch
-        if batch is not None and batch.executing:
+        if batch is not None and batch.executing and not call.went_on:
             self.admit(call, batch)
         elif parent in self._open or call.stops_loop:
             self.admit(call, None)

@@ -8,6 +8,7 @@ import pytest
 
 from tritonpy import FrontendContext, StartupError
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
+from tritonpy_frontend_grpc.listening import listen_again
 from tritonpy_frontend_grpc.options import GrpcOptions
 
 from .contract import GrpcContract
@@ -63,6 +64,28 @@ def test_a_port_is_shared_only_where_that_is_wanted():
                     with pytest.raises(StartupError, match=f"cannot listen on 127.0.0.1:{port}"):
                         await other.start(FakeEngine())
                 await other.stop()
+
+    run(scenario)
+
+
+def test_a_start_that_fails_halfway_holds_no_port(monkeypatch):
+    addresses = []
+
+    def refuse_the_third(server, address, credentials):
+        addresses.append(address)
+        if len(addresses) == 2:
+            raise StartupError("no more")
+        listen_again(server, address, credentials)
+
+    monkeypatch.setattr("tritonpy_frontend_grpc.frontend.listen_again", refuse_the_third)
+
+    async def scenario():
+        frontend = GrpcFrontend(GrpcOptions(port=0), FrontendContext("127.0.0.1", logging.getLogger()))
+        with pytest.raises(StartupError, match="no more"):
+            await frontend.start(FakeEngine())
+        port = int(addresses[0].rpartition(":")[2])
+        socket.create_server(("127.0.0.1", port)).close()
+        await frontend.stop()
 
     run(scenario)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 
-from tritonpy import Claim, Claimed, Engine, Frontend, FrontendContext, unix_path
+from tritonpy import Claim, Claimed, Engine, Frontend, FrontendContext, StartupError, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.call_options import access_of, service_of
 from tritonpy_frontend_grpc.connections import connection_arguments
@@ -72,7 +72,11 @@ class GrpcFrontend(Frontend):
             )
             for _ in range(count)
         ]
-        self._address = self._listen(options)
+        try:
+            self._address = self._listen(options)
+        except StartupError:
+            await asyncio.gather(*[_release(server) for server in self._servers])
+            raise
         await asyncio.gather(*[server.start() for server in self._servers])
 
     def claim(self) -> Claimed:
@@ -125,6 +129,12 @@ class GrpcFrontend(Frontend):
     def address(self) -> str:
         """Where clients reach it."""
         return self._address
+
+
+async def _release(server: grpc.aio.Server) -> None:
+    """Give up the ports of a server that never served: grpc does so only where one was started."""
+    await server.start()
+    await server.stop(None)
 
 
 def _guards(access: GrpcAccess | None, telling: Telling) -> tuple[Any, ...]:

@@ -166,3 +166,33 @@ def test_what_is_no_message_ends_the_call_also_while_messages_go_through():
             await reading
 
     run(scenario)
+
+
+def test_a_bug_while_messages_go_through_is_that_of_the_call_and_not_of_its_connection():
+    def take(_message):
+        raise ZeroDivisionError
+
+    async def scenario():
+        exchange = made(OpenStream())
+        exchange.read_through(take)
+        reading = asyncio.create_task(exchange.read())
+        await asyncio.sleep(0)
+        exchange.data(frame(b"message"), False)
+        with pytest.raises(ZeroDivisionError):
+            await reading
+
+    run(scenario)
+
+
+def test_a_message_longer_than_protobuf_carries_is_left_to_whoever_can_end_the_call(monkeypatch):
+    monkeypatch.setattr("tritonpy_frontend_h2.exchange.LONGEST", 5)
+
+    async def scenario():
+        stream = OpenStream()
+        exchange = made(stream)
+        await exchange.write(b"first")
+        assert not exchange.try_write(b"longer")
+        assert exchange.try_write(b"short")
+        assert stream.sent == frame(b"first") + frame(b"short")
+
+    run(scenario)

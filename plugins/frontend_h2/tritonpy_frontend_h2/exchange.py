@@ -6,9 +6,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from tritonpy import TritonError
 from tritonpy_frontend_grpc.wire.exchange import Exchange
-from tritonpy_frontend_grpc.wire.frames import prefix
+from tritonpy_frontend_grpc.wire.frames import LONGEST, prefix
 from tritonpy_frontend_h2.blocks import head_block, refusal_block, trailer_block
 from tritonpy_frontend_h2.http2.calls import Receiver
 
@@ -40,7 +39,7 @@ class H2Exchange(Exchange, Receiver):
                 if not self.pass_through(part):
                     self._parts.append((b"", True))
                     wanted.set_result(None)
-            except TritonError as error:
+            except Exception as error:  # it is this call's: the connection has others
                 wanted.set_exception(error)
             return
         self._stream.hold(len(part))
@@ -60,6 +59,8 @@ class H2Exchange(Exchange, Receiver):
 
     def try_write(self, message: bytes) -> bool:
         if self._room is not None or not self._begun or self.compression is not None or self.over:
+            return False
+        if len(message) > LONGEST:  # `write` says in its call what is wrong with it
             return False
         if not self._stream.send(None, (prefix(message), message), None):
             self._room = asyncio.get_running_loop().create_future()

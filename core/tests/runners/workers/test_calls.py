@@ -2,17 +2,30 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from core.tests.runners.workers.fake_worker import Recorder, eventually, floats, on_loop, tensor, worker_of
-from tritonpy.errors import Code
+from core.tests.runners.workers.fake_worker import (
+    FakeWorker,
+    Recorder,
+    eventually,
+    floats,
+    model_context,
+    neighbours_of,
+    on_loop,
+    tensor,
+    worker_of,
+)
+from tritonpy.api.backend import InstanceContext
+from tritonpy.errors import Code, Unavailable
 from tritonpy.ipc import Kind
+from tritonpy.runners.slot import Slot
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.testing.toy_model import ToyModel, toy_models
-from tritonpy.types import InferRequest, InferResponse, SequenceInfo
+from tritonpy.types import Batch, InferRequest, InferResponse, SequenceInfo
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"
@@ -222,6 +235,49 @@ async def test_the_end_of_a_worker_ends_its_calls_and_their_answers_are_nobodys(
     await asyncio.sleep(0)
 
 
+CALLER = 'name: "caller" instance_group { count: 1 kind: KIND_CPU }'
+
+
+@on_loop
+async def test_a_loop_that_stood_still_ends_with_its_worker():
+    engine = Recorder()
+    engine._models["caller"] = ToyModel(model_config(CALLER), lambda _: [])
+    neighbours = neighbours_of(engine)
+    worker = FakeWorker(model_context(engine), neighbours)
+    worker.model.config = engine.model_config("caller")
+    worker.execute(InferRequest("caller", {}, None))
+    worker.done(1)
+    worker.call(1, [floats(1)], (0, 1), model="identity", stops_loop=True)
+    await eventually(lambda: engine.requests)
+    (called,) = engine.requests
+    called.batch = Batch(
+        [called],
+        model=SimpleNamespace(config=engine.model_config("identity")),
+        instance=Slot(InstanceContext("identity_0", "CPU", 0, 0)),
+    )
+    called.batch.executing = True
+    back = InferRequest("caller", {}, None, parent=called)
+    with pytest.raises(Unavailable):
+        neighbours.graph.admit(back, called.batch)
+    worker.close()
+    neighbours.graph.admit(back, called.batch)  # the next worker answers
+
+
+@pytest.mark.parametrize("request_number", [0, 1])
+@on_loop
+async def test_a_loop_that_stands_still_cannot_answer_itself_though_all_of_its_requests_are_answered(request_number):
+    engine = Recorder()
+    engine._models["caller"] = ToyModel(model_config(CALLER), lambda _: [])
+    async with worker_of(engine) as worker:
+        worker.model.config = engine.model_config("caller")
+        worker.execute(InferRequest("caller", {}, None))
+        worker.done(1)
+        worker.executions.open.clear()
+        worker.call(1, [floats(1)], (0, request_number), model="caller", stops_loop=True)
+        _, _, said = await worker.answer()
+        assert "await 'async_exec'" in said["error"][1]
+
+
 @on_loop
 async def test_inputs_in_shared_memory_are_borrowed_until_the_answer():
     engine = Recorder()
@@ -242,9 +298,7 @@ async def test_inputs_in_shared_memory_are_borrowed_until_the_answer():
 @on_loop
 async def test_a_call_that_would_never_be_answered_is_refused_and_leaves_no_trace():
     engine = Recorder()
-    engine._models["caller"] = ToyModel(
-        model_config('name: "caller" instance_group { count: 1 kind: KIND_CPU }'), lambda _: []
-    )
+    engine._models["caller"] = ToyModel(model_config(CALLER), lambda _: [])
     async with worker_of(engine) as worker:
         worker.model.config = engine.model_config("caller")
         worker.execute(InferRequest("caller", {}, None))

@@ -24,6 +24,12 @@ class Loop:
     def call_later(self, delay: float, call: Callable[[], None]) -> None:
         self.later.append((delay, call))
 
+    def turn(self) -> None:
+        """Come to the end of the turn."""
+        due, self.soon = self.soon, []
+        for call in due:
+            call()
+
     def wait(self) -> None:
         """Let the time come of everything that waits for one."""
         due, self.later = self.later, []
@@ -52,10 +58,19 @@ def crowd(loop, clock):
     return made
 
 
-def feed() -> None: ...
+class Feed:
+    """An instance that has something to do, `times` times, and executes it without an end."""
 
+    def __init__(self, crowd: Crowd, times: int = 1) -> None:
+        self._crowd = crowd
+        self.left = times
+        self.runs = 0
 
-def other_feed() -> None: ...
+    def __call__(self) -> None:
+        if self._crowd.admits(self) and self.left:
+            self._crowd.began(self)
+            self.left -= 1
+            self.runs += 1
 
 
 def test_there_is_room_for_at_least_one_beside_the_server(monkeypatch):
@@ -71,39 +86,107 @@ def test_there_is_room_for_at_least_one_beside_the_server(monkeypatch):
 
 
 def test_one_more_waits_until_another_is_done(crowd, loop):
-    assert crowd.admits(feed)
+    feed = Feed(crowd)
     crowd.began("one")
-    assert not crowd.admits(feed)
+    feed()
+    assert feed.runs == 0
     crowd.ended("one")
-    assert loop.soon == [feed]
-    assert crowd.admits(feed)
+    loop.turn()
+    assert feed.runs == 1
 
 
 def test_who_waits_longest_comes_first_and_each_once(crowd, loop):
+    first, second = Feed(crowd, 2), Feed(crowd)
     crowd.began("one")
-    for waiting in (feed, other_feed, feed):
-        assert not crowd.admits(waiting)
+    for waiting in (first, second, first):
+        waiting()
     crowd.ended("one")
-    crowd.began("two")
-    crowd.ended("two")
-    crowd.began("three")
-    crowd.ended("three")
-    assert loop.soon == [feed, other_feed]
+    loop.turn()
+    assert (first.runs, second.runs) == (1, 0)
+    crowd.ended(first)
+    loop.turn()
+    assert (first.runs, second.runs) == (1, 1)
+
+
+def test_who_goes_on_at_once_keeps_others_waiting_for_a_moment_only(crowd, loop, clock):
+    """What waits for the other may be for nobody else: a sequence that is bound to it."""
+    busy, other = Feed(crowd, 99), Feed(crowd)
+    busy()
+    other()
+    for _ in range(6):
+        clock[0] += 100_000
+        crowd.ended(busy)
+        busy()
+        loop.turn()
+        loop.wait()
+    assert busy.runs >= 5
+    assert other.runs == 1
+
+
+def test_who_is_gone_when_it_is_called_is_called_no_more(crowd, loop):
+    calls = []
+
+    def leaves() -> None:
+        if calls or not crowd.admits(leaves):
+            calls.append("called")
+
+    crowd.began("one")
+    leaves()
+    for _ in range(3):
+        loop.wait()
+    assert len(calls) == 2
+
+
+def test_who_still_waits_when_it_is_looked_at_is_looked_at_again(crowd, loop, clock):
+    crowd.began("one")
+    first, second = Feed(crowd), Feed(crowd)
+    first()
+    second()
+    for _ in range(2):
+        clock[0] += 600_000
+        loop.wait()
+    assert (first.runs, second.runs) == (1, 1)
+
+
+def test_who_has_nothing_to_do_any_more_leaves_the_room_to_the_next(crowd, loop):
+    idle, waits = Feed(crowd, 0), Feed(crowd)
+    crowd.began("one")
+    idle()
+    waits()
+    crowd.ended("one")
+    loop.turn()
+    assert (idle.runs, waits.runs) == (0, 1)
+
+
+def test_one_that_raises_when_it_is_called_leaves_nobody_waiting(crowd, loop):
+    def fails() -> None:
+        if crowd.admits(fails):
+            raise ValueError("not today")
+
+    waits = Feed(crowd)
+    crowd.began("one")
+    fails()
+    waits()
+    crowd.ended("one")
+    with pytest.raises(ValueError, match="not today"):
+        loop.turn()
+    loop.wait()
+    assert waits.runs == 1
 
 
 def test_nobody_waits_before_executions_are_known_to_be_quick(loop, clock):
     crowd = Crowd(loop, 1)
     crowd.began("one")
-    assert crowd.admits(feed)
+    assert crowd.admits(Feed(crowd))
     crowd.took(QUICK)
-    assert not crowd.admits(feed)
+    assert not crowd.admits(Feed(crowd))
 
 
 def test_nobody_waits_for_a_model_that_takes_its_time(crowd):
     crowd.began("one")
     for _ in range(20):
         crowd.took(SLOW)
-    assert crowd.admits(feed)
+    assert crowd.admits(Feed(crowd))
 
 
 def test_nobody_waits_for_an_execution_that_is_not_as_quick_as_those_before(crowd, loop, clock):
@@ -121,13 +204,13 @@ def test_nobody_waits_for_an_execution_that_is_not_as_quick_as_those_before(crow
 
 def test_the_time_is_looked_at_once_for_all_who_wait(crowd, loop):
     crowd.began("one")
-    crowd.admits(feed)
-    crowd.admits(other_feed)
+    crowd.admits(Feed(crowd))
+    crowd.admits(Feed(crowd))
     assert [delay for delay, _ in loop.later] == [0.0005]
 
 
 def test_an_end_that_had_no_begin_lets_nobody_in(crowd, loop):
     crowd.began("one")
-    crowd.admits(feed)
+    crowd.admits(Feed(crowd))
     crowd.ended("another")
     assert loop.soon == []

@@ -106,7 +106,7 @@ class Calls:
             raise ProtocolError(f"a call has {len(rows)} rows of tensors")
         batch, parent = self._executions.caller(execution, request)
         call = self._request(number, said, rows[0], wants[0], parent)
-        told_by = self._executions.any_open() if said.stops_loop and batch is None else batch
+        told_by = self._executions.left_to_go_on() if said.stops_loop and batch is None else batch
         if parent is None and told_by is not None:
             call.parent = stand_in(self._model_name, told_by)
         self._last = max(self._last, number)
@@ -166,6 +166,7 @@ class Calls:
         """Cancel every call: the worker is gone."""
         for number, call in list(self._open.items()):
             self._close(number)
+            self._neighbours.graph.forget(call)  # an event loop that stood still for it is no more
             call.cancel()
 
     def _named(self, number: int) -> InferRequest | None:

@@ -43,6 +43,7 @@ class Executions:
         self._connection = connection
         self._last = 0  # execution
         self._requests = 0
+        self._instance: Any = None  # whose executions these are
         self.running: dict[int, Execution] = {}
         self.open: dict[int, InferRequest] = {}
         self.calls = False  # some execution called another model, and waited for it
@@ -80,6 +81,7 @@ class Executions:
         # Only now: what could not be sent is nobody's.
         self._last += len(executions)
         self._requests += len(requests)
+        self._instance = batches[0].instance
         self.open.update(enumerate(requests, first))
         for execution in executions:
             self.running[execution.id] = execution
@@ -133,9 +135,9 @@ class Executions:
             return batch, batch.requests[0]
         return batch, None
 
-    def any_open(self) -> Batch | None:
-        """Return the batch of some request that is open; None where there is none."""
-        return next((request.batch for request in self.open.values()), None)
+    def left_to_go_on(self) -> Batch | None:
+        """Return what stands for code that no execution waits for: an execution of nothing; None where there never was another."""
+        return None if self._instance is None else Batch([], model=self._model, instance=self._instance)
 
     def cancel(self, request: InferRequest) -> None:
         """Tell the worker that nobody waits for `request` any more; one whose execution has yet to begin is answered now."""

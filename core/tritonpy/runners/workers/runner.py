@@ -164,7 +164,7 @@ class WorkerRunner(Runner):
             partial(Permit, self._limiter, permit, self._loop) if limited else None,
             self._prefetch,
             alone,
-            self._crowd,
+            None if limited else self._crowd,  # who may execute beside whom is up to the limiter
             self._launcher.execution_limit_s,
             partial(
                 Worker, self._model, context, self._launcher, self._neighbours, self._loop, self._policies.of(context)

@@ -17,9 +17,17 @@ from tritonpy.testing.client.exception import InferenceServerException
 from tritonpy.testing.client.infer_input import tensor_of
 from tritonpy.testing.client.infer_result import InferResult
 from tritonpy.testing.client.requested_output import spec_of
+from tritonpy.testing.client.settings import (
+    change_log_settings,
+    change_trace_settings,
+    told_log_settings,
+    told_trace_settings,
+)
+from tritonpy.testing.client.wire_options import INFERENCE, QUESTION, STREAM, takes
 from tritonpy.types import NO_PARAMETERS, InferRequest, ParameterValue, RegionKind, RegionSlice, SequenceInfo, Sink
 
 T = TypeVar("T")
+NO_SETTINGS: Mapping[str, Any] = {}
 
 
 class HasEngine(Protocol):
@@ -33,7 +41,8 @@ class HasEngine(Protocol):
 class InProcessClient:
     """Talks to an engine, or to a server that has one, without sockets; safe to share between threads.
 
-    Methods, arguments and results are those of tritonclient.http; streams are those of tritonclient.grpc. `inputs` and `outputs` may be this
+    Methods, arguments and results are those of tritonclient.http, streams are those of tritonclient.grpc; what either takes for the wire alone, such as
+    `as_json` and `compression_algorithm`, may be given. `inputs` and `outputs` may be this
     package's or either tritonclient's. Errors are InferenceServerException.
     """
 
@@ -51,14 +60,17 @@ class InProcessClient:
         """End the stream, if there is one."""
         self.stop_stream()
 
+    @takes(QUESTION)
     def is_server_live(self) -> bool:
         """Say whether the server runs."""
         return self._engine.is_live()
 
+    @takes(QUESTION)
     def is_server_ready(self) -> bool:
         """Say whether the server serves."""
         return self._engine.is_ready()
 
+    @takes(QUESTION)
     def is_model_ready(self, model_name: str, model_version: str = "") -> bool:
         """Say whether the model serves; False for an unknown one."""
         try:
@@ -66,26 +78,32 @@ class InProcessClient:
         except TritonError:
             return False
 
+    @takes(QUESTION)
     def get_server_metadata(self) -> dict[str, Any]:
         """Return name, version and extensions."""
         return _object(self._engine.server_metadata)
 
+    @takes(QUESTION)
     def get_model_metadata(self, model_name: str, model_version: str = "") -> dict[str, Any]:
         """Return name, versions, platform, inputs and outputs."""
         return _object(lambda: self._engine.model_metadata(model_name, _version(model_version)))
 
+    @takes(QUESTION)
     def get_model_config(self, model_name: str, model_version: str = "") -> dict[str, Any]:
         """Return the completed configuration."""
         return config_to_dict(_ask(lambda: self._engine.model_config(model_name, _version(model_version))))
 
+    @takes(QUESTION)
     def get_model_repository_index(self) -> list[dict[str, Any]]:
         """Return one entry per model version: name, version, state, reason."""
         return _objects(self._engine.repository_index)
 
+    @takes(QUESTION)
     def get_inference_statistics(self, model_name: str = "", model_version: str = "") -> dict[str, Any]:
         """Return `{"model_stats": […]}` of one model, or of all."""
         return {"model_stats": _objects(lambda: self._engine.statistics(model_name, _version(model_version)))}
 
+    @takes(QUESTION)
     def load_model(
         self,
         model_name: str,
@@ -96,49 +114,85 @@ class InProcessClient:
         """Load or reload all or some versions; returns when the model serves."""
         _ask(lambda: self._engine.load_model(model_name, config, files, versions))
 
+    @takes(QUESTION)
     def unload_model(
         self, model_name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
     ) -> None:  # fmt: skip
         """Start to unload all or some versions."""
         _ask(lambda: self._engine.unload_model(model_name, unload_dependents, versions))
 
+    @takes(QUESTION)
     def register_system_shared_memory(self, name: str, key: str, byte_size: int, offset: int = 0) -> None:
         """Register part of a POSIX shared-memory object."""
         _ask(lambda: self._engine.register_system_region(name, key, offset, byte_size))
 
+    @takes(QUESTION)
     def get_system_shared_memory_status(self, region_name: str = "") -> list[dict[str, Any]]:
         """Return the registered regions of the host's memory, or one."""
         return _objects(lambda: self._engine.regions(RegionKind.SYSTEM, region_name))
 
+    @takes(QUESTION)
     def unregister_system_shared_memory(self, name: str = "") -> None:
         """Unregister one region of the host's memory, or all."""
         _ask(lambda: self._engine.unregister_regions(RegionKind.SYSTEM, name))
 
+    @takes(QUESTION)
     def register_cuda_shared_memory(self, name: str, raw_handle: bytes, device_id: int, byte_size: int) -> None:
         """Register memory of a GPU by its IPC handle, in base64."""
         _ask(lambda: self._engine.register_cuda_region(name, b64decode(raw_handle), device_id, byte_size))
 
+    @takes(QUESTION)
     def get_cuda_shared_memory_status(self, region_name: str = "") -> list[dict[str, Any]]:
         """Return the registered regions of GPUs' memory, or one."""
         return _objects(lambda: self._engine.regions(RegionKind.CUDA, region_name))
 
+    @takes(QUESTION)
     def unregister_cuda_shared_memory(self, name: str = "") -> None:
         """Unregister one region of GPUs' memory, or all."""
         _ask(lambda: self._engine.unregister_regions(RegionKind.CUDA, name))
 
+    @takes(QUESTION)
+    def get_trace_settings(self, model_name: str | None = None) -> dict[str, Any]:
+        """Return what is traced of a model, or of those without settings of their own."""
+        return _ask(lambda: told_trace_settings(self._engine, model_name or ""))
+
+    @takes(QUESTION)
+    def update_trace_settings(
+        self, model_name: str | None = None, settings: Mapping[str, str | list[str] | None] = NO_SETTINGS
+    ) -> dict[str, Any]:
+        """Change what is traced, and return all of it; None clears a value."""
+        _ask(lambda: change_trace_settings(self._engine, model_name or "", settings))
+        return self.get_trace_settings(model_name)
+
+    @takes(QUESTION)
+    def get_log_settings(self) -> dict[str, Any]:
+        """Return what is logged, and how."""
+        return _ask(lambda: told_log_settings(self._engine))
+
+    @takes(QUESTION)
+    def update_log_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Change what is logged, and return all of it."""
+        _ask(lambda: change_log_settings(self._engine, settings))
+        return self.get_log_settings()
+
+    @takes(INFERENCE)
     def infer(
-        self, model_name: str, inputs: Sequence[Any], *, client_timeout: float | None = None, **fields: Any
-    ) -> InferResult:
+        self, model_name: str, inputs: Sequence[Any], model_version: str = "", outputs: Sequence[Any] | None = None,
+        request_id: str = "", *, client_timeout: float | None = None, **fields: Any,
+    ) -> InferResult:  # fmt: skip
         """Return the model's one answer; `fields` are those of `async_infer`.
 
         After `client_timeout` seconds the request is cancelled and InferenceServerException raised.
         """
-        call = self.async_infer(model_name, inputs, **fields)
+        call = self.async_infer(
+            model_name, inputs, model_version=model_version, outputs=outputs, request_id=request_id, **fields
+        )
         if not call.wait(client_timeout):
             call.cancel()
             raise InferenceServerException("Deadline Exceeded", "DEADLINE_EXCEEDED")
         return call.get_result()
 
+    @takes(INFERENCE)
     def async_infer(
         self, model_name: str, inputs: Sequence[Any], callback: Callback | None = None, **fields: Any
     ) -> InferAsyncRequest:
@@ -150,12 +204,14 @@ class InProcessClient:
         call.send(self._engine, _request(call, model_name, inputs, **fields))
         return call
 
+    @takes(STREAM)
     def start_stream(self, callback: Callback) -> None:
         """Open the stream; `callback(result, error)` is called with each answer, one of the two being None."""
         if self._stream is not None:
             raise InferenceServerException("a stream is open already: a client has one at a time")
         self._stream = Stream(callback)
 
+    @takes(INFERENCE)
     def async_stream_infer(
         self, model_name: str, inputs: Sequence[Any], *, enable_empty_final_response: bool = False, **fields: Any
     ) -> None:

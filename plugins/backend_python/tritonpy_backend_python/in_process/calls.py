@@ -32,7 +32,7 @@ from tritonpy_worker.api.constants import (
 )
 from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.api.response import InferenceResponse
-from tritonpy_worker.context import stops_loop
+from tritonpy_worker.context import stops_loop, went_on
 from tritonpy_worker.first_response import FirstResponse
 
 if TYPE_CHECKING:
@@ -174,6 +174,7 @@ class Calls:
             return call
         call.request = request = self._request(spec, inputs, call)
         request.stops_loop = not isinstance(call, AsyncCall) and stops_loop()
+        request.went_on = went_on()
         if spec.decoupled:
             self.errands.begin()
             self.streams.begin(request)

@@ -54,6 +54,7 @@ class LocalHost(Host):
         self._shares = model.shared if isinstance(model.shared, LocalShares) else LocalShares()
         self._execution = 0
         self._batch: Batch | None = None  # what is executed now, under that number
+        self._left: Batch | None = None  # stands for what goes on without an execution: one of nothing
 
     def begin(self, batch: Batch) -> list[InferenceRequest]:
         """Return the requests of an execution that begins now; the calling thread is known by it until `end`.
@@ -62,6 +63,8 @@ class LocalHost(Host):
         """
         self._execution += 1
         self._batch = batch
+        if self._left is None:
+            self._left = Batch([], model=batch.model, instance=batch.instance)
         first = self.open.add(batch.requests)
         CURRENT.set(Current(self._execution, first, len(batch.requests), [request.id for request in batch.requests]))
         try:
@@ -178,7 +181,7 @@ class LocalHost(Host):
         parent = self.open.get(number - 1) if number else None
         batch = self._batch if execution == self._execution else None
         if parent is None and batch is None and stops_loop():
-            batch = self.open.any_batch()
+            batch = self._left
         if batch is None or batch.model is None or (parent is not None and parent.batch is batch):
             return parent
         waiting = stand_in(batch.model.name, batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritonpy import Batch, InferRequest
+from tritonpy import InferRequest
 
 
 class OpenRequests:
@@ -25,10 +25,6 @@ class OpenRequests:
     def get(self, number: int) -> InferRequest | None:
         """Return the request, None where it has had its final answer."""
         return self._requests.get(number)
-
-    def any_batch(self) -> Batch | None:
-        """Return the batch of some request that is open; None where there is none."""
-        return next((request.batch for request in list(self._requests.values())), None)
 
     def begin(self, number: int) -> None:
         """Take note of an answer that is not final."""

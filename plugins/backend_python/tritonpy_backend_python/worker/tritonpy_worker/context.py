@@ -49,6 +49,12 @@ def leave_execution() -> None:
         CURRENT.set(Current(0, current.first_request, current.requests, current.ids, get_running_loop()))
 
 
+def went_on() -> bool:
+    """Say whether the calling code goes on after `execute` returned."""
+    current = CURRENT.get()
+    return current is not None and current.loop is not None
+
+
 def stops_loop() -> bool:
     """Say whether the model's other coroutines stand still while the calling code waits for something without `await`."""
     current = CURRENT.get()

@@ -1,0 +1,125 @@
+"""Instances of a quick model on two processors: one executes at a time, whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from core.tests.runners.workers.fake_worker import eventually, on_loop
+from core.tests.runners.workers.worker_model import NEEDS_ONE, SHORT_NS, Batching, turn, worker_model
+from core.tests.toys.limiter import ResourceLimiter
+from tritonpy.runners.workers import crowd, runner
+
+
+@pytest.fixture(autouse=True)
+def _patience_is_endless(monkeypatch):
+    """Who waits is fed because somebody saw to it, not because time went by."""
+    monkeypatch.setattr(crowd, "_PATIENCE_NS", 1_000_000_000_000)
+    monkeypatch.setattr(runner, "room_for_workers", lambda: 1)
+
+
+async def given_to(workers):
+    """Wait until one of the workers is given a batch; return its index and the batch."""
+    given = [asyncio.ensure_future(worker.one()) for worker in workers]
+    done, pending = await asyncio.wait(given, return_when=asyncio.FIRST_COMPLETED)
+    for each in pending:
+        each.cancel()
+    await asyncio.wait(given)
+    assert len(done) == 1
+    index = next(index for index, each in enumerate(given) if each in done)
+    return index, given[index].result()
+
+
+async def quick(model, workers):
+    """Let it be known that the model is quick."""
+    request = model.ask(0)
+    index, given = await given_to(workers)
+    workers[index].echo(given, took_ns=SHORT_NS)
+    await model.values(request)
+
+
+async def one_executes(model, workers):
+    """Have one worker execute and a request wait for the other; return the first one, what it was given, and both requests."""
+    await quick(model, workers)
+    first = model.ask(1)
+    index, given = await given_to(workers)
+    second = model.ask(2)
+    await turn()
+    assert model.model.waiting == 1
+    return index, given, first, second
+
+
+@on_loop
+async def test_what_waits_is_executed_when_the_other_is_done():
+    async with worker_model(scheduler=Batching, instances=2) as model:
+        workers = await model.start()
+        index, given, first, second = await one_executes(model, workers)
+        workers[index].echo(given, took_ns=SHORT_NS)
+        index, given = await given_to(workers)
+        workers[index].echo(given, took_ns=SHORT_NS)
+        assert await model.values(first, second) == [[1], [2]]
+
+
+@on_loop
+async def test_what_waits_is_executed_when_the_other_dies():
+    async with worker_model(scheduler=Batching, instances=2) as model:
+        workers = await model.start()
+        index, _, first, second = await one_executes(model, workers)
+        workers[index].exit(-9)
+        other = workers[1 - index]
+        other.echo(await other.one(), took_ns=SHORT_NS)
+        assert len(await model.errors(first)) == 1
+        assert await model.values(second) == [[2]]
+        await (await model.launcher.next()).started()
+
+
+@on_loop
+async def test_what_waits_is_executed_when_the_other_is_taken_away():
+    async with worker_model(scheduler=Batching, instances=2) as model:
+        workers = await model.start()
+        index, given, first, second = await one_executes(model, workers)
+        (gone,) = model.runner.remove([index])
+        workers[index].echo(given, took_ns=SHORT_NS)
+        other = workers[1 - index]
+        other.echo(await other.one(), took_ns=SHORT_NS)
+        assert await model.values(first, second) == [[1], [2]]
+        workers[index].exit(0)
+        await asyncio.wrap_future(gone)
+
+
+@on_loop
+async def test_an_instance_whose_inputs_find_no_memory_takes_no_place(monkeypatch):
+    async with worker_model(scheduler=Batching, instances=2) as model:
+        workers = await model.start()
+        await quick(model, workers)
+        executions = [instance.worker.executions for instance in model.runner._instances.values()]
+
+        def full(*_, **__):
+            raise OSError("full")
+
+        for each in executions:
+            monkeypatch.setattr(each, "send", full)
+        failed = model.ask(1)
+        assert "full" in (await model.errors(failed))[0]
+        monkeypatch.undo()
+        request = model.ask(2)
+        index, given = await given_to(workers)
+        workers[index].echo(given, took_ns=SHORT_NS)
+        assert await model.values(request) == [[2]]
+
+
+@on_loop
+async def test_a_rate_limiter_alone_says_who_executes_beside_whom():
+    limiter = ResourceLimiter({"R": 2})
+    async with worker_model(scheduler=Batching, instances=2, limiter=limiter, group=NEEDS_ONE) as model:
+        workers = await model.start()
+        await quick(model, workers)
+        requests = [model.ask(1)]
+        index, given = await given_to(workers)
+        requests.append(model.ask(2))
+        other = workers[1 - index]
+        other.echo(await other.one(), took_ns=SHORT_NS)
+        workers[index].echo(given, took_ns=SHORT_NS)
+        assert await model.values(*requests) == [[1], [2]]
+        await eventually(lambda: limiter._free["R"] == 2)
