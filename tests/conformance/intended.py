@@ -19,7 +19,8 @@ LIST = Path(__file__).resolve().parent / "differences.toml"
 class Intended:
     """Places of exchanges that differ for a reason. `exchange` and `at` are patterns with `*`; `triton` and `tritonpy`, where
     given, are regular expressions that the two values match as a whole. `added` is one for what tritonpy's text says besides: without
-    that the two texts are equal. With `same` nothing differs there, though another list says so."""
+    that the two texts are equal. With `same` nothing differs there, though another list says so. With `after_others` the exchanges before it in its
+    topic make the difference: a sample may lack them."""
 
     exchange: str
     at: str
@@ -28,6 +29,7 @@ class Intended:
     tritonpy: str | None = None
     added: str | None = None
     same: bool = False
+    after_others: bool = False
 
     def covers(self, exchange: str, difference: Difference) -> bool:
         """Return whether it speaks of this difference."""
@@ -87,12 +89,16 @@ def merged(general: list[Intended], own: list[Intended]) -> list[Intended]:
     return [entry for entry in (*general, *own) if not entry.same and (entry.exchange, entry.at) not in same]
 
 
-def judge(exchange: str, found: list[Difference], intended: list[Intended]) -> Verdict:
-    """Sort the differences of one exchange. An entry that speaks of the exchange and covers none of them has vanished."""
+def judge(exchange: str, found: list[Difference], intended: list[Intended], *, sample: bool = False) -> Verdict:
+    """Sort the differences of one exchange. An entry that speaks of the exchange and covers none of them has vanished, unless it is a `sample` that lacks why."""
     concerned = [entry for entry in intended if entry.concerns(exchange)]
     listed = [difference for difference in found if any(entry.covers(exchange, difference) for entry in concerned)]
     unlisted = [difference for difference in found if difference not in listed]
-    vanished = [entry for entry in concerned if not any(entry.covers(exchange, difference) for difference in found)]
+    vanished = [
+        entry
+        for entry in concerned
+        if not any(entry.covers(exchange, difference) for difference in found) and not (sample and entry.after_others)
+    ]
     return Verdict(unlisted, listed, vanished)
 
 

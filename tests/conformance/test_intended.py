@@ -25,6 +25,13 @@ def test_one_list_may_say_that_what_another_one_lists_is_the_same_here():
     assert merged(general, own) == [general[1], own[1]]
 
 
+def test_a_difference_that_other_exchanges_make_may_be_missing_in_a_sample():
+    made = [entry(after_others=True)]
+    assert judge("crashes/killed", [], made, sample=True).good
+    assert not judge("crashes/killed", [], made).good
+    assert not judge("crashes/killed", [], [entry()], sample=True).good
+
+
 def test_listed_differences_pass():
     assert judge("crashes/killed", [STATUS, TEXT], [entry(), entry(at="0/json/*")]).good
     assert judge("crashes/killed", [STATUS], [entry(triton="5..", tritonpy="503")]).good

@@ -199,3 +199,16 @@ async def test_a_waiting_request_that_is_cancelled_never_reaches_the_worker():
         assert await model.errors(second) == ["Request cancelled"]
         worker.echo(given)
         await model.values(first)
+
+
+@on_loop
+async def test_who_stops_it_waits_until_it_is_gone_also_where_another_stops_it_already():
+    async with worker_model() as model:
+        (worker,) = await model.start()
+        (instance,) = model.runner._instances.values()
+        stopping = [asyncio.ensure_future(instance.stop()) for _ in range(2)]
+        await worker.receive(Kind.STOP)
+        await turn()
+        assert [each.done() for each in stopping] == [False, False]
+        worker.exit(0)
+        await asyncio.gather(*stopping)

@@ -75,6 +75,7 @@ class Instance:
         self._serves = False
         self._done_with = asyncio.Event()  # everything that was bound to it
         self._stopped = False
+        self._stopping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start the process and warm it up. Raises what it says when it cannot run the model."""
@@ -111,9 +112,14 @@ class Instance:
         await self.stop()
 
     async def stop(self) -> None:
-        """End the process, gracefully, and do not start it again."""
+        """End the process, gracefully, and do not start it again. Returns when it is gone, also where somebody else ends it already."""
         self._stopped = True
         self._done_with.set()
+        if self._stopping is None:
+            self._stopping = self._loop.create_task(self._stop())
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
         if self._restart is not None:
             self._restart.cancel()
             await asyncio.wait((self._restart,))

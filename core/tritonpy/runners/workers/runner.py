@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -123,6 +123,7 @@ class WorkerRunner(Runner):
             for result in self._wait(_each(instances, Instance.stop)):
                 if result is not None:
                     self._model.log.error("a worker failed to stop: %s", result)
+            wait(self._leaving)  # they are stopped, and have to take note of it before the loop ends
             for instance in instances:
                 self._forget(instance)
             self._launcher.close()
