@@ -43,9 +43,8 @@ class CallGraph:
         self._made_for: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
         self._models_called: WeakKeyDictionary[InferRequest, Counter[str]] = WeakKeyDictionary()  # answered calls count
         self._dependent: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
-        self._stopped: WeakKeyDictionary[InferRequest, Batch] = (
-            WeakKeyDictionary()
-        )  # by a call for which an event loop stands still
+        # By a call for which an event loop stands still: what stands for that loop.
+        self._stopped: WeakKeyDictionary[InferRequest, Batch] = WeakKeyDictionary()
 
     def admit(self, call: InferRequest, execution: Batch | None) -> None:
         """Take `call` in, for which `execution` waits: it holds its instance (None: nobody's instance is held).

@@ -107,10 +107,8 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     headers: Mapping[str, str] | None = None
     trace: Any = None
     parent: InferRequest | None = None
-    stops_loop: bool = (
-        False  # whoever made it waits on the event loop of its model, whose other coroutines stand still meanwhile
-    )
-    went_on: bool = False  # whoever made it goes on after its execution: no instance is held for it, even if that is just about to end
+    stops_loop: bool = False  # whoever made it waits on its model's event loop, whose coroutines stand still meanwhile
+    went_on: bool = False  # whoever made it goes on after its execution: no instance is held for it
     work: Work | None = None  # where somebody wants to know what it costs: an ensemble, of its steps
     received_ns: int = 0
     queued_ns: int = 0
