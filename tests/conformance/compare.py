@@ -21,8 +21,8 @@ from tests.conformance.interviewer import Interviewer, both_answers
 from tests.conformance.server import running, triton_command, tritonpy_command
 from tests.conformance.topics import TOPICS, full_name
 
-TRITON_RESTARTS = 5
-"""The real Triton 2.51 dies now and then when a model's call of a metric or of a load fails."""
+TRITON_RESTARTS = 15
+"""The real Triton 2.51 dies now and then when a model's call of a metric or of a load fails, and every other time when two requests of a warm-up do."""
 
 
 def main() -> int:
