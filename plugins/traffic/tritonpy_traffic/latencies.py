@@ -10,7 +10,7 @@ _EXPORTED = 8  # every eighth bound is shown: 1 µs, 2 µs, 4 µs …
 
 
 class Latencies:
-    """A histogram; a quantile of it is at most 9 % too high. Not thread-safe."""
+    """A histogram; up to an hour, a quantile of it is at most 9 % too high. Not thread-safe."""
 
     __slots__ = ("count", "counts", "sum_ns")
 
