@@ -9,6 +9,7 @@ from tritonpy.runners.workers import crowd as module
 from tritonpy.runners.workers.crowd import Crowd, room_for_workers
 
 QUICK, SLOW = 20_000, 20_000_000
+PATIENCE_NS = module._PATIENCE_NS
 
 
 class Loop:
@@ -114,7 +115,7 @@ def test_who_goes_on_at_once_keeps_others_waiting_for_a_moment_only(crowd, loop,
     busy()
     other()
     for _ in range(6):
-        clock[0] += 100_000
+        clock[0] += PATIENCE_NS // 5
         crowd.ended(busy)
         busy()
         loop.turn()
@@ -143,7 +144,7 @@ def test_who_still_waits_when_it_is_looked_at_is_looked_at_again(crowd, loop, cl
     first()
     second()
     for _ in range(2):
-        clock[0] += 600_000
+        clock[0] += PATIENCE_NS + 1
         loop.wait()
     assert (first.runs, second.runs) == (1, 1)
 
@@ -197,7 +198,7 @@ def test_nobody_waits_for_an_execution_that_is_not_as_quick_as_those_before(crow
 
     crowd.began("one")
     ask()
-    clock[0] += 600_000
+    clock[0] += PATIENCE_NS + 1
     loop.wait()
     assert asked == [False, True]
 
@@ -206,7 +207,7 @@ def test_the_time_is_looked_at_once_for_all_who_wait(crowd, loop):
     crowd.began("one")
     crowd.admits(Feed(crowd))
     crowd.admits(Feed(crowd))
-    assert [delay for delay, _ in loop.later] == [0.0005]
+    assert [delay for delay, _ in loop.later] == [PATIENCE_NS / 1e9]
 
 
 def test_an_end_that_had_no_begin_lets_nobody_in(crowd, loop):

@@ -10,8 +10,9 @@ from tritonpy.clock import now_ns
 
 _QUICK_NS = 250_000
 """What an execution may take on average for the others to wait for it: so long it costs no more than what carries it there and back."""
-_PATIENCE_NS = 500_000
-"""How long the others wait at most. An execution that takes longer is no quick one, whatever those before it were."""
+_PATIENCE_NS = 1_500_000
+"""How long the others wait at most: some executions and their way there and back, on processors that others use too. What takes longer is no quick
+one, whatever those before it were."""
 _WEIGHT = 0.2  # of the newest execution in the running mean
 
 Feed = Callable[[], None]
