@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, InferResponse, Internal, InvalidArgument, StreamSink, Tensor, TritonError
+from tritonpy import CallbackSink, Cancelled, InferResponse, Internal, InvalidArgument, StreamSink, Tensor, TritonError
+from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.stream import Slot, Stream, Window
@@ -29,10 +31,10 @@ class DirectSink(StreamSink):
 class Talk:
     """A stream with an engine behind it."""
 
-    def __init__(self, limit=2, ends_on_error=False):
+    def __init__(self, limit=2, ends_on_error=False, deadline_ns=0):
         self.engine = FakeEngine()
         self.changes = 0
-        self.stream = Stream(Window(limit, 1000), ends_on_error, self.change)
+        self.stream = Stream(Window(limit, 1000), ends_on_error, self.change, deadline_ns)
         self.producers = DirectSink(self.stream.answered)
 
     def change(self):
@@ -130,6 +132,25 @@ def test_the_first_error_of_a_model_ends_the_call_where_the_client_wants_that():
     talk.answer(slot, InferResponse.failed(slot.request, Internal("no")))
     (error,) = talk.sent()
     assert isinstance(error, Internal)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_a_request_that_is_cancelled_at_its_deadline_ends_the_call(here):
+    talk = Talk(deadline_ns=1)
+    slot = talk.ask("later")
+    slot.request.cancelled = here  # else by an engine in another process
+    talk.answer(slot, InferResponse.failed(slot.request, Cancelled("Request cancelled")))
+    (error,) = talk.sent()
+    assert isinstance(error, DeadlineExceeded)
+
+
+def test_a_request_that_is_cancelled_before_its_deadline_is_told_so():
+    talk = Talk(deadline_ns=2**62)
+    slot = talk.ask("later")
+    slot.request.cancel()
+    talk.answer(slot, InferResponse.failed(slot.request, Cancelled("Request cancelled")))
+    (message,) = talk.sent()
+    assert message.error_message == "Request cancelled"
 
 
 def test_a_refusal_is_a_message_even_where_errors_end_the_call():

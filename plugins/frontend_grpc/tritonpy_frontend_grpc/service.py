@@ -259,8 +259,8 @@ class InferenceService:
 
 def _answer(request: InferRequest, response: InferResponse) -> bytes | TritonError:
     error = response.error
-    if error is not None and is_late(request):
-        return DeadlineExceeded("Deadline Exceeded")
+    if error is not None and is_late(request, error):
+        return DeadlineExceeded()
     if isinstance(error, DecoupledRefused):  # by an engine in another process
         return Unsupported(_NO_DECOUPLED)
     if request.trace is not None:

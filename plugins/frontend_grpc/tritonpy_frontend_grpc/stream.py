@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tritonpy import DecoupledRefused, Internal, Room, TritonError
+from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.encode import (
     encode_empty_final,
     encode_failure,
@@ -65,7 +66,7 @@ class Stream:
 
     `window` is how many answers and bytes of one request may wait to be sent, as far as its producer heeds it. With `ends_on_error`
     the first error that a model answers ends the call with a gRPC status. `changed` is called when there may be something to send, or nothing
-    is open any more. `deadline_ns` is that of the call, and of its requests.
+    is open any more. `deadline_ns` is that of the call, and of its requests: what is cancelled then ends it.
     """
 
     def __init__(self, window: Window, ends_on_error: bool, changed: Callable[[], None], deadline_ns: int = 0) -> None:
@@ -110,6 +111,8 @@ class Stream:
 
     def answered(self, slot: Slot, response: InferResponse) -> None:
         """Take an answer, the final one or not. Never raises."""
+        request, error = slot.request, response.error
+        late = error is not None and request is not None and is_late(request, error)
         if response.final:
             self._open.discard(slot)
             slot.request = None  # it names the slot: undone here, its buffers need not wait for the collector
@@ -118,9 +121,9 @@ class Stream:
                 slot.trace.answered(sends=False, final=response.final)
             return
         try:
-            item = self._item(slot, response)
-        except Exception as error:
-            failure = Internal(f"the response can not be sent: {error}")
+            item = DeadlineExceeded() if late else self._item(slot, response)
+        except Exception as unsendable:
+            failure = Internal(f"the response can not be sent: {unsendable}")
             item = failure if self._ends_on_error else self._failure(slot, failure, response.final)
         self._answer(slot, item, response.final)
 

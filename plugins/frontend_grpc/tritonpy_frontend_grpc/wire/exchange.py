@@ -111,7 +111,7 @@ class Exchange(CarriedCall, StreamingCall):
     async def give_up(self) -> None:
         """End a call that is over: its client left, or waits no longer."""
         if self._late:
-            await self.fail(DeadlineExceeded("Deadline Exceeded"))
+            await self.fail(DeadlineExceeded())
         else:
             self.status = CANCELLED
 

@@ -83,7 +83,7 @@ class CarriedInferCall(CarriedCall, InferCall):
     def expire(self) -> None:
         if not self.over:
             self._stop()
-            self.fail(DeadlineExceeded("Deadline Exceeded"))
+            self.fail(DeadlineExceeded())
 
     def finish(self, answer: bytes | TritonError) -> None:
         if not isinstance(answer, bytes):
