@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.processes import Running
@@ -41,8 +41,13 @@ def flags_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     return OWN_FLAGS.get(arguments.transport, ())
 
 
-def run(arguments: argparse.Namespace, cases: Iterable[Case], servers: Mapping[str, Running]) -> int:
-    """Measure the chosen rows and print each, then the table; return 1 when one fell short, else 0.
+def run(
+    arguments: argparse.Namespace,
+    cases: Iterable[Case],
+    servers: Mapping[str, Running],
+    summary: Callable[[Sequence[Row]], str] | None = None,
+) -> int:
+    """Measure the chosen rows and print each, then the table and what `summary` says of it; return 1 when one fell short, else 0.
 
     A row whose servers are not all among `servers` is left out, and that is said.
     """
@@ -57,4 +62,6 @@ def run(arguments: argparse.Namespace, cases: Iterable[Case], servers: Mapping[s
         rows.append(measure(case, servers[case.subject], servers[case.other], arguments.pairs, arguments.seconds))
         print(line(rows[-1]), flush=True)
     print("", table(rows), sep="\n")
+    if summary is not None and rows:
+        print("", summary(rows), sep="\n")
     return 1 if any(row.verdict.word == "short" for row in rows) else 0

@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import clients, processes
 from bench.clients import Load
 from bench.processes import Running
 from bench.program import add_transport, flags_of, parser_of, run
-from bench.rows import P50, Case
+from bench.rows import P50, Case, Row
+from bench.verdict import judge_together
 
 STRATEGIES = ("direct", "oldest")
 INSTANCES = (1, 4)
@@ -72,7 +73,16 @@ def main() -> int:
         write(folder)
         ours = stack.enter_context(processes.tritonpy(folder, *flags_of(arguments)))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
-        return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs})
+        return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs}, together)
+
+
+def together(rows: Sequence[Row]) -> str:
+    """Return what all rows that are judged by their rate say as one."""
+    rates = [row for row in rows if not row.case.latency]
+    if not rates:
+        return "no row was judged by its rate"
+    pairs = [([load.rate for load in row.ours], [load.rate for load in row.theirs]) for row in rates]
+    return f"{len(rates)} rows together: {judge_together(pairs, 1.0)}, at least 1.0"
 
 
 def write(repository: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 
 RESAMPLES = 2000
 
@@ -34,6 +34,15 @@ def judge(ours: Sequence[float], theirs: Sequence[float], goal: float | None, lo
     else:
         word = "met" if low >= goal else "short" if high < goal else "undecided"
     return Verdict(median(ratios), low, high, word)
+
+
+def judge_together(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], goal: float) -> Verdict:
+    """Judge several rows as one: each round counts with the geometric mean of its ratios, `ours[i] / theirs[i]` of every row."""
+    rounds = zip(
+        *([mine / other for mine, other in zip(ours, theirs, strict=True)] for ours, theirs in pairs), strict=True
+    )
+    means = [geometric_mean(ratios) for ratios in rounds]
+    return judge(means, [1.0] * len(means), goal)
 
 
 def _interval(ratios: Sequence[float]) -> tuple[float, float]:

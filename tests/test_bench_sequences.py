@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from bench.sequences import cases
+from bench.verdict import judge_together
 from tests.conftest import ROOT
 
 TRITONSERVER = os.environ.get("TRITONPY_TRITONSERVER", "")
@@ -27,3 +28,10 @@ def test_a_short_run_prints_its_row() -> None:
     command += ["--pairs", "1", "--seconds", "1", "--only", name]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=180)
     assert f"| {name} | Triton |" in done.stdout, done.stderr
+    assert "1 rows together: " in done.stdout
+
+
+def test_rows_are_judged_together_round_by_round() -> None:
+    verdict = judge_together([([2.0, 8.0], [1.0, 1.0]), ([1.0, 1.0], [2.0, 2.0])], 0.9)
+    assert (verdict.ratio, verdict.low, verdict.high) == pytest.approx((1.5, 1.0, 2.0))
+    assert verdict.word == "met"
