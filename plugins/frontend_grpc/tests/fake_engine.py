@@ -214,11 +214,11 @@ async def serving(
         await frontend.stop()
 
 
-async def eventually(condition: Callable[[], object]) -> None:
-    """Return once `condition()` is true."""
+async def eventually(condition: Callable[[], object], state: Callable[[], object] = lambda: "it never came") -> None:
+    """Return once `condition()` is true; when it never becomes so, the test fails with `state()`."""
     until = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < until, "it never came"
+        assert time.monotonic() < until, state()
         await asyncio.sleep(0.001)
 
 
