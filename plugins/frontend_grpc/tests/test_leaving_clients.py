@@ -19,7 +19,9 @@ from .fake_engine import PATIENCE_S, FakeEngine, eventually, run, serving
 from .frames import HEADERS, HELLO, INFER, PREFACE, STREAM, call, frame, head
 
 COUNT, BATCH = 10_000, 250
-IDLE = {"tasks": 2 + 2 * LISTENERS}  # at most: those of the test, and of the server itself; now and then one of them is just being replaced
+IDLE = {
+    "tasks": 2 + 2 * LISTENERS
+}  # at most: those of the test, and of the server itself; now and then one of them is just being replaced
 CLASSES = (InferRequest, StreamCall, Stream, Slot)
 MESSAGE = b"\0\0\0\0\x10" + bytes(16)
 HALVES = [
