@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Sequence
@@ -11,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from .extras import read_extras, write_extras
+
 ALIGNMENT = 16  # of every part of a frame, so that views on the tensors are aligned as frameworks want them
 # kind, descriptors, words, bytes of JSON, bytes of tensors in the frame, parcel (0: none), bytes used of the parcel
 _HEADER = Struct("<BxHIIIQQ")
 _SHORT = 512  # words; layouts of longer frames are not kept
-# Making one costs more than using it, as does finding out that text is UTF-8.
-_write = json.JSONEncoder(separators=(",", ":")).encode
-_parse = json.JSONDecoder().decode
 _LIMIT = 1 << 31  # no part of a frame has more bytes: a length beyond it is garbage
 
 
@@ -65,7 +63,7 @@ class Frame:
         if isinstance(self._extras, dict):
             return self._extras
         try:
-            extras = _parse(self._extras.decode())
+            extras = read_extras(self._extras)
         except (ValueError, RecursionError) as error:
             raise ProtocolError(f"a frame of kind {self.kind} has broken JSON: {error}") from error
         if not isinstance(extras, dict):
@@ -102,7 +100,7 @@ def encode(
     count = len(words)
     text = b""
     if extras:
-        text = _write(extras).encode()
+        text = write_extras(extras).encode()
         text += b" " * (aligned(len(text)) - len(text))
     head = _head(count).pack(kind, descriptors, count, len(text), inline, *parcel, *words)
     return b"".join([head, text, *payload])
