@@ -101,5 +101,5 @@ def test_its_thread_ends_with_it(witness):
     before = set(threading.enumerate())
     with ToyEngine() as engine:
         witness.wait(ask(engine, witness, "identity", FP32))
-        assert set(threading.enumerate()) != before
-    assert set(threading.enumerate()) == before
+        assert set(threading.enumerate()) - before
+    assert set(threading.enumerate()) <= before

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +20,7 @@ from tritonpy.testing import (
 )
 
 VALUES = np.array([1.5, -2.0], np.float32)
+PATIENCE_S = 20
 
 
 @pytest.fixture
@@ -233,6 +235,21 @@ def test_a_client_timeout_cancels_the_request(engine, client):
     assert client.infer("identity", [fp32()], client_timeout=5).as_numpy("OUT") is not None
     [statistics] = engine.statistics("identity")
     assert statistics.inference_stats.fail.count == 1
+
+
+def test_so_does_the_timeout_of_an_asynchronous_one_and_the_answer_that_comes_later_is_nobodys(engine, client):
+    said = queue.SimpleQueue()
+    with engine.hold():
+        call = client.async_infer("identity", [fp32()], lambda result, error: said.put(error), client_timeout=0.01)
+        assert said.get(timeout=PATIENCE_S).status() == "DEADLINE_EXCEEDED"
+    with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
+        call.get_result()
+    client.async_infer("identity", [fp32()], lambda result, error: said.put(result), client_timeout=600)
+    assert said.get(timeout=PATIENCE_S).as_numpy("OUT").tolist() == VALUES.tolist()
+    assert said.empty()
+    assert not [
+        each for each in threading.enumerate() if isinstance(each, threading.Timer) and not each.finished.is_set()
+    ]
 
 
 def test_an_asynchronous_request_is_awaited_or_cancelled(engine, client):

@@ -14,31 +14,40 @@ from tritonpy.testing.client.infer_result import InferResult
 from tritonpy.types import InferRequest, InferResponse, Sink
 
 Callback = Callable[..., Any]  # called as callback(result=…, error=…), one of them None
+Outcome = InferResult | InferenceServerException
 log = logging.getLogger("tritonpy.testing")
 
 
 class InferAsyncRequest(Sink):
-    """A request whose one answer is awaited, or passed to `callback` by the thread that answers."""
+    """A request whose one answer is awaited, or passed to `callback` by the thread that answers.
 
-    def __init__(self, callback: Callback | None = None) -> None:
+    After `client_timeout` seconds without one the request is cancelled, and the answer is InferenceServerException.
+    """
+
+    def __init__(self, callback: Callback | None = None, client_timeout: float | None = None) -> None:
         self._callback = callback
         self._answered = threading.Event()
+        self._settling = threading.Lock()
         self._request: InferRequest | None = None
-        self._response: InferResponse | None = None
+        self._outcome: Outcome | None = None
+        self._timer: threading.Timer | None = None
+        if client_timeout is not None:
+            self._timer = threading.Timer(client_timeout, self.expire)
+            self._timer.daemon = True
 
     def send(self, engine: Engine, request: InferRequest) -> None:
         """Hand `request` to the engine. Raises InferenceServerException where it is refused."""
         self._request = request
+        if self._timer is not None:
+            self._timer.start()
         try:
             engine.infer(request)
         except TritonError as error:
+            self._stop_timer()
             raise InferenceServerException.of(error) from error
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        self._response = response
-        self._answered.set()
-        if self._callback is not None:
-            _deliver(self._callback, response, stream=False)
+        self._settle(_outcome(response, stream=False))
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the answer, at most `timeout` seconds (None: for ever); say whether it came."""
@@ -48,15 +57,36 @@ class InferAsyncRequest(Sink):
         """Return the result. Raises InferenceServerException for an error, or where there is none within `timeout` seconds."""
         if not self.wait(timeout if block else 0):
             raise InferenceServerException("failed to obtain inference response")
-        assert self._response is not None
-        if self._response.error is not None:
-            raise InferenceServerException.of(self._response.error) from self._response.error
-        return InferResult(self._response)
+        assert self._outcome is not None
+        if isinstance(self._outcome, InferenceServerException):
+            raise self._outcome
+        return self._outcome
 
     def cancel(self) -> None:
         """Ask the server to stop; `get_result` then raises, unless the answer came first."""
         if self._request is not None:
             self._request.cancel()
+
+    def expire(self) -> None:
+        """Cancel the request because its time is over, unless the answer came first."""
+        if self._settle(InferenceServerException("Deadline Exceeded", "DEADLINE_EXCEEDED")):
+            self.cancel()
+
+    def _settle(self, outcome: Outcome) -> bool:
+        """Take what comes first, the answer or the end of the time; say whether this did."""
+        with self._settling:
+            if self._outcome is not None:
+                return False
+            self._outcome = outcome
+        self._stop_timer()
+        self._answered.set()
+        if self._callback is not None:
+            _deliver(self._callback, outcome)
+        return True
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class Stream(Sink):
@@ -78,7 +108,7 @@ class Stream(Sink):
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
         if not response.empty or request.tag:  # the tag says whether the client wants the empty final answer
-            _deliver(self._callback, response, stream=True)
+            _deliver(self._callback, _outcome(response, stream=True))
         if response.final:
             with self._changed:
                 self._open.remove(request)
@@ -95,11 +125,19 @@ class Stream(Sink):
             self._changed.wait_for(lambda: not self._open)
 
 
-def _deliver(callback: Callback, response: InferResponse, stream: bool) -> None:
+def _outcome(response: InferResponse, stream: bool) -> Outcome:
+    if response.error is None:
+        return InferResult(response, stream)
+    failure = InferenceServerException.of(response.error)
+    failure.__cause__ = response.error
+    return failure
+
+
+def _deliver(callback: Callback, outcome: Outcome) -> None:
     try:
-        if response.error is not None:
-            callback(result=None, error=InferenceServerException.of(response.error))
+        if isinstance(outcome, InferenceServerException):
+            callback(result=None, error=outcome)
         else:
-            callback(result=InferResult(response, stream), error=None)
+            callback(result=outcome, error=None)
     except Exception:
         log.exception("a client's callback raised")

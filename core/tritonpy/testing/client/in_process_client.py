@@ -188,19 +188,20 @@ class InProcessClient:
             model_name, inputs, model_version=model_version, outputs=outputs, request_id=request_id, **fields
         )
         if not call.wait(client_timeout):
-            call.cancel()
-            raise InferenceServerException("Deadline Exceeded", "DEADLINE_EXCEEDED")
+            call.expire()
         return call.get_result()
 
     @takes(INFERENCE)
     def async_infer(
-        self, model_name: str, inputs: Sequence[Any], callback: Callback | None = None, **fields: Any
-    ) -> InferAsyncRequest:
+        self, model_name: str, inputs: Sequence[Any], callback: Callback | None = None, *,
+        client_timeout: float | None = None, **fields: Any,
+    ) -> InferAsyncRequest:  # fmt: skip
         """Start an inference; with `callback`, `callback(result, error)` is called with the answer.
 
         `fields`: model_version, outputs, request_id, sequence_id, sequence_start, sequence_end, priority, timeout (us), headers, parameters.
+        After `client_timeout` seconds the request is cancelled, and the answer is InferenceServerException.
         """
-        call = InferAsyncRequest(callback)
+        call = InferAsyncRequest(callback, client_timeout)
         call.send(self._engine, _request(call, model_name, inputs, **fields))
         return call
 
