@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -29,6 +30,7 @@ from tritonpy.testing import ModelRepository
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 60
+OWN_PORTS = range(10_000, 32_000)  # none that the system gives to those who let it choose, nor to clients
 LISTENS = re.compile(r"(http|grpc|metrics) listens on 127\.0\.0\.1:(\d+)")
 TYPES = {
     "BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8, "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
@@ -155,16 +157,18 @@ Serve = Callable[..., contextlib.AbstractContextManager[Served]]
 
 @pytest.fixture(scope="session")
 def free_ports() -> Callable[[int], list[int]]:
-    """`free_ports(n)`: n ports that were free a moment ago, for those who cannot let the server choose."""
+    """`free_ports(n)`: n ports for those who cannot let the server choose; nobody else takes them meanwhile, as chance has it."""
+    return find_ports
 
-    def find(count: int) -> list[int]:
-        with contextlib.ExitStack() as stack:
-            probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-            for probe in probes:
-                probe.bind(("127.0.0.1", 0))
-            return [int(probe.getsockname()[1]) for probe in probes]
 
-    return find
+def find_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on."""
+    found: set[int] = set()
+    while len(found) < count:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", random.SystemRandom().choice(OWN_PORTS)))
+            found.add(int(probe.getsockname()[1]))
+    return list(found)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import threading
@@ -141,7 +142,7 @@ def test_the_death_of_the_engine_is_the_end_of_all(gated: tuple[Served, Path]) -
     left = psutil.Process(served.process.pid).children(recursive=True)
     served.process.kill()
     served.process.wait()
-    gone, alive = psutil.wait_procs(left, 20)
+    gone, alive = psutil.wait_procs(left, 60)
     assert not alive
     assert len(gone) >= 2
 
@@ -197,8 +198,10 @@ def test_refused_callers_are_counted_by_the_server_though_a_process_dies(
         with connections(served, 8) as opened:
             assert {ask(one, "/v2/models/identity/infer", ONE)[0] for one in opened} == {403}
         served.wait(lambda: f"{counted} 8" in metrics(served), "they are counted")
-        for process in processes(served):
-            process.kill()
+        killed = {process.pid for process in processes(served)}
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        served.wait(lambda: killed.isdisjoint(each.pid for each in processes(served)), "they are gone")
         served.wait(lambda: accepting(served) == 2, "others accept")
         with connections(served, 4) as opened:
             for one in opened:

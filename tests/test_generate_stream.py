@@ -14,8 +14,9 @@ import pytest
 from tests.conftest import TIMEOUT_S, Models, Serve, Served
 
 PAD_BYTES = 4096
-# What a client that does not read leaves under way, in answers: those that wait in the server, and what sockets hold.
-UNDER_WAY = 2000
+# What a client that does not read leaves under way at most, in answers: those that wait in the server, and what the transport and
+# sockets hold. It is half of this mostly; more where the threads of a busy machine hear late that nobody reads.
+UNDER_WAY = 4000
 CONFIG = """
     backend: "python" model_transaction_policy { decoupled: true }
     input { name: "COUNT" data_type: TYPE_INT64 dims: 1 }
@@ -124,12 +125,12 @@ def test_who_reads_gets_everything_beside_those_who_do_not(pouring: Served, mode
             stack.enter_context(ask(pouring, model, -1, f"slow {number}"))
         pouring.wait(lambda: len(list(told.iterdir())) == 3, "the model began to answer all three")
 
-        fast = stack.enter_context(ask(pouring, model, 3 * UNDER_WAY, "fast"))
+        fast = stack.enter_context(ask(pouring, model, 2 * UNDER_WAY, "fast"))
         answer = http.client.HTTPResponse(fast)
         answer.begin()
         indices = [json.loads(line[6:])["INDEX"] for line in answer if line != b"\n"]
-        assert indices == list(range(3 * UNDER_WAY))
-        given = [int((told / f"slow {number}").read_text()) for number in range(3)]
+        assert indices == list(range(2 * UNDER_WAY))
+        given = [int((told / f"slow {number}").read_text() or 0) for number in range(3)]
         assert max(given) < UNDER_WAY
     pouring.wait(lambda: len(list(told.glob("* ended"))) == 4, "the model stopped when its clients had left")
 

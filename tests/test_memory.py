@@ -70,7 +70,7 @@ def on_host(server: Served, model: str) -> int:
 
 
 def metrics(server: Served) -> dict[str, float]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports["metrics"], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports["metrics"], timeout=60)
     connection.request("GET", "/metrics")
     lines = connection.getresponse().read().decode().splitlines()
     connection.close()

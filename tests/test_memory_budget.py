@@ -268,7 +268,7 @@ def test_clients_that_leave_while_their_model_loads_leave_nothing_behind(
 ) -> None:
     gate = threading.Event()
     load = LazyLoading._load
-    monkeypatch.setattr(LazyLoading, "_load", lambda self, cold: (gate.wait(20), load(self, cold))[1])
+    monkeypatch.setattr(LazyLoading, "_load", lambda self, cold: (gate.wait(120), load(self, cold))[1])
     with weighing(model_repository, scale, 1, budget="1MiB") as server:
         connections = [http.client.HTTPConnection(server.http) for _ in range(20)]
         for connection in connections:
@@ -286,7 +286,7 @@ def test_clients_that_leave_while_their_model_loads_leave_nothing_behind(
 
 def _wait_for(condition: Any) -> None:
     pause = threading.Event()
-    for _ in range(2000):
+    for _ in range(6000):
         if condition():
             return
         pause.wait(0.01)

@@ -23,7 +23,7 @@ from tests.conftest import TIMEOUT_S, Models, Serve, Served
 from tests.sequence_clients import value_input, waiting
 from tests.sequence_models import FACTOR, PYTHON, STRATEGIES, onnx_config, onnx_model, python_config
 
-IDLE_US = 300_000
+IDLE_US = 4_000_000  # who has the seat is not idle for as long between two requests
 ONE_SEAT = ("direct { }", "oldest { max_candidate_sequences: 1 }")
 ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }'
 MISSING_START = "must specify the START flag on the first request of the sequence"

@@ -29,7 +29,11 @@ class LiveRequest:
     gate: Path
     answers: list[Any] = field(default_factory=list)
 
-    def ask(self) -> None:
+    def __post_init__(self) -> None:
+        self.thread = threading.Thread(target=self._ask)
+        self.thread.start()
+
+    def _ask(self) -> None:
         with contextlib.suppress(OSError, http.client.HTTPException):
             self.answers.append(self.served.ask(INFER, ONE))
 
@@ -40,14 +44,12 @@ def live(serve: Any, models: Any, tmp_path: Path, request: pytest.FixtureRequest
     models.toy("gate", more=f'parameters {{ key: "gate" value {{ string_value: "{gate}" }} }}')
     with serve(f"--model-repository={models.path}", f"--exit-timeout-secs={getattr(request, 'param', 30)}") as served:
         busy = LiveRequest(served, gate)
-        thread = threading.Thread(target=busy.ask)
-        thread.start()
         try:
             served.wait(gate.with_suffix(".entered").exists, "the request is being executed")
             yield busy
         finally:
             served.end()
-            thread.join()
+            busy.thread.join()
 
 
 def is_open(port: int) -> bool:
@@ -84,7 +86,7 @@ def test_a_signal_lets_the_live_request_finish_and_refuses_new_ones(live: LiveRe
         assert live.answers == []
         live.gate.touch()
         assert served.until_ended() == 0
-    served.wait(lambda: live.answers, "the live request was answered") if not live.answers else None
+    live.thread.join()
     assert [(answer.status, answer.json()["outputs"][0]["data"]) for answer in live.answers] == [(200, [3.0])]
     assert "Traceback" not in served.log
 

@@ -35,7 +35,8 @@ def test_requests_are_told_of_while_the_log_settings_say_so(served: Served) -> N
             assert served.ask(INFER, BODY, {"authorization": "s3cret"}).status == 200
             assert served.ask("/v2/models/plain/config?key=s3cret").status == 200
             client.get_model_metadata("plain", headers={"authorization": "s3cret"})
-        served.until_logged(f"{RPC}ModelMetadata: OK")
+        for told in (f"POST {INFER}: 200", "GET /v2/models/plain/config: 200", f"{RPC}ModelMetadata: OK"):
+            served.until_logged(told)
         client.update_log_settings({"log_verbose_level": 0})
     served.ask(INFER, BODY)
     lines = re.findall(r'\] "(\[model: plain\] (?:POST|GET|/inference).*)"', served.log)

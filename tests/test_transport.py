@@ -243,7 +243,7 @@ def test_the_largest_input_bounds_json_and_not_binary_tensors(serve, scalar):
 
 
 def test_who_asks_slowly_or_too_much_is_let_go_and_the_others_are_served(serve, scalar, tmp_path):
-    limits = {"port": 0, "head_timeout_s": 0.5, "body_timeout_s": 0.5, "max_head_size": 4096, "max_connections": 40}
+    limits = {"port": 0, "head_timeout_s": 4, "body_timeout_s": 4, "max_head_size": 4096, "max_connections": 40}
     (tmp_path / "server.yaml").write_text(json.dumps({"frontends": {"http": limits, "grpc": {"port": 0}}}))
     with serve(f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False) as served:
         with contextlib.ExitStack() as stack:

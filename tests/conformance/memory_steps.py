@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
 from tests.conformance import http_answer
-from tests.conformance.exchange import MEMORY_KEY, Grpc, Http, Stream, WithMemory, keyed, post
+from tests.conformance.exchange import MEMORY_KEY, PATIENCE_S, Grpc, Http, Stream, WithMemory, get, keyed, post
 from tests.conformance.server import Server
+from tritonpy_protos import grpc_service_pb2 as pb
+
+UNREGISTER = keyed(post("/v2/systemsharedmemory/unregister"))
+STATUS = keyed(get("/v2/systemsharedmemory/status"))
+NO_MODEL = Grpc("ModelInfer", pb.ModelInferRequest(model_name="nobody"))
 
 
 def take_with_memory(server: Server, step: WithMemory, take: Callable[[Any], Any]) -> dict[str, Any]:
@@ -24,9 +30,26 @@ def take_with_memory(server: Server, step: WithMemory, take: Callable[[Any], Any
     finally:
         memory.close()
         memory.unlink()
-        http_answer.ask(server.ports["http"], keyed(post("/v2/systemsharedmemory/unregister")))
+        _unregister(server, take)
     told: dict[str, Any] = json.loads(json.dumps(found).replace(key, MEMORY_KEY))
     return told
+
+
+def _unregister(server: Server, take: Callable[[Any], Any]) -> None:
+    """Return when no region is registered.
+
+    Triton refuses to unregister what a request still uses, and what its gRPC service keeps of an answered request it only
+    drops when it takes up another.
+    """
+    until = time.monotonic() + PATIENCE_S
+    while http_answer.ask(server.ports["http"], UNREGISTER)["status"] != 200 or _regions(server):
+        if time.monotonic() > until:
+            raise RuntimeError(f"regions that cannot be unregistered: {_regions(server)}")
+        take(NO_MODEL)
+
+
+def _regions(server: Server) -> Any:
+    return http_answer.ask(server.ports["http"], STATUS)["json"]
 
 
 def _keyed(step: Any, key: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import grpc
 from tests.conformance import http_answer
 from tests.conformance.exchange import get, keyed
 from tests.conformance.repository import beside
+from tests.conftest import find_ports
 from tests.process_tree import end_tree
 from tests.served_transport import transport_flags
 
@@ -86,7 +86,7 @@ def tritonpy_command() -> list[str]:
 @contextlib.contextmanager
 def running(command: Sequence[str], repository: Path, log: Path, *flags: str) -> Iterator[Server]:
     """Start a server on free ports, with no model loaded, and end it; `{beside}` in a flag is the second repository."""
-    ports = dict(zip(("http", "grpc", "metrics"), free_ports(3), strict=True))
+    ports = dict(zip(("http", "grpc", "metrics"), find_ports(3), strict=True))
     numbers = [f"--{protocol}-port={number}" for protocol, number in ports.items()]
     told = [flag.replace("{beside}", str(beside(repository))) for flag in flags]
     with log.open("wb") as output:
@@ -100,12 +100,3 @@ def running(command: Sequence[str], repository: Path, log: Path, *flags: str) ->
         yield server
     finally:
         server.end()
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]

@@ -37,7 +37,7 @@ def saying(answer: bytes | None):
 
 def asked(answer: bytes | None) -> dict:
     with saying(answer) as (port, _):
-        return http_answer.ask(port, Http("/v2", patience=0.2))
+        return http_answer.ask(port, Http("/v2", patience=0.2 if answer is None else 30))
 
 
 def test_the_bytes_of_a_request_arrive_as_they_are():

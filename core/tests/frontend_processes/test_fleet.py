@@ -110,7 +110,7 @@ def test_a_process_that_dies_is_started_again_until_the_server_drains(caplog: py
 def test_a_process_that_hangs_is_killed_and_started_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pulse, "PERIOD_S", 0.2)
+    monkeypatch.setattr(pulse, "PERIOD_S", 1)
 
     async def scenario() -> None:
         async with running(config_of(), toy) as (fleet, _):
@@ -120,7 +120,7 @@ def test_a_process_that_hangs_is_killed_and_started_again(
             await until(lambda: "frontend process 0 is started again" in caplog.text)
             assert not psutil.pid_exists(first)
             assert fleet.processes[1].pid == other
-        assert "frontend process 0 died: it did not answer for 0.6 s and was killed" in caplog.text
+        assert "frontend process 0 died: it did not answer for 3 s and was killed" in caplog.text
 
     with ToyEngine() as toy, caplog.at_level("INFO"):
         asyncio.run(scenario())

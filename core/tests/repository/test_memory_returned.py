@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
@@ -97,4 +98,7 @@ def test_neither_is_it_of_what_was_replaced(model_repository: ModelRepository) -
         assert used(server) == 4
         write(model_repository, BASE + 'instance_group { kind: KIND_CPU } parameters { key: "new" value {} }')
         server.engine.load_model("m")
+        until = time.monotonic() + 10
+        while used(server) > 2 and time.monotonic() < until:
+            pass  # those that leave may be leaving still
         assert used(server) == 2

@@ -46,7 +46,17 @@ def test_after_a_rest_it_collects_at_once(sweeping, collector):
     assert collector.count == 2
 
 
-def test_who_asks_before_is_served_later_and_all_of_them_by_one_collection(sweeping, collector):
+def test_who_asks_before_is_served_later_and_all_of_them_by_one_collection(sweeping, collector, monkeypatch):
+    all_have_asked = threading.Event()
+
+    class Timer(threading.Timer):
+        """Does not begin before all have asked."""
+
+        def run(self):
+            assert all_have_asked.wait(10)
+            super().run()
+
+    monkeypatch.setattr(threading, "Timer", Timer)
     collector.cost = 0.001
     sweeping.sweep()
     collector.collected.clear()
@@ -54,6 +64,7 @@ def test_who_asks_before_is_served_later_and_all_of_them_by_one_collection(sweep
         sweeping.sweep()
     assert collector.count == 1
     assert len(pending(sweeping)) == 1
+    all_have_asked.set()
     assert collector.collected.wait(10)
     assert collector.count == 2
 

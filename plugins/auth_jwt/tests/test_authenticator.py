@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -157,6 +158,7 @@ def test_a_file_is_followed(tmp_path, monkeypatch):
     monkeypatch.setattr("tritonpy_auth_jwt.authenticator._FILE_INTERVAL_S", 0.01)
     file = tmp_path / "set.json"
     file.write_text(SET)
+    os.utime(file, (1, 1))  # both sets are of one length: written within one tick they would look the same
     own = JwtAuthenticator(options(jwks_file=file))
     own.start()
     try:

@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import onnxruntime
 import pytest
@@ -184,7 +185,10 @@ def threads_of_a_session(context, cores, **parameters):
     with ThreadPoolExecutor(1) as pool:
         session = pool.submit(opened).result()
         started = set(os.listdir("/proc/self/task")) - before
-        found = [os.sched_getaffinity(int(thread)) for thread in started]
+        found = []
+        for thread in started:
+            with suppress(ProcessLookupError):  # one of somebody else's that has ended
+                found.append(os.sched_getaffinity(int(thread)))
     return session, found
 
 
@@ -192,8 +196,8 @@ def test_the_threads_of_a_session_run_on_the_cores_of_its_instance(models, conte
     models.add_sub()
     core = min(os.sched_getaffinity(0))
     session, found = threads_of_a_session(context, (core,), intra_op_thread_count="3")
-    assert len(found) >= 3  # that of the instance, and two that ONNX Runtime starts
-    assert all(cores == {core} for cores in found)
+    # that of the instance, and two that ONNX Runtime starts; others of this process may begin meanwhile
+    assert found.count({core}) >= 3
     assert session.session.get_session_options().intra_op_num_threads == 3
 
 

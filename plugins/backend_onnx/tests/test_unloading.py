@@ -61,7 +61,7 @@ def repository(model_repository, models):
 
 def cycles(path, where):
     command = [sys.executable, str(SCRIPT), str(path), str(CYCLES), where]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line[:1].isdecimal()]
     assert len(lines) == CYCLES

@@ -55,7 +55,7 @@ class Seen:
 
     def wait(self, count):
         for _ in range(count):
-            assert self._count.acquire(timeout=10)
+            assert self._count.acquire(timeout=60)
         return list(self.errors)
 
 
@@ -110,7 +110,7 @@ def test_the_caller_waits_while_all_run(make):
     thread = threading.Thread(target=second)
     thread.start()
     requests[0].end()  # the second is on its way, or runs: it returns only now
-    assert returned.wait(10)
+    assert returned.wait(60)
     thread.join()
     assert requests[1].running == 1
     requests[1].end()
@@ -153,7 +153,7 @@ def test_closing_waits_for_what_runs_and_may_come_twice(make):
     thread.start()
     assert not closed.is_set()
     requests[0].end()
-    assert closed.wait(10)
+    assert closed.wait(60)
     thread.join()
     assert list(seen.errors) == [None]
     runs.close()

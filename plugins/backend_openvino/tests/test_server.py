@@ -187,7 +187,7 @@ def test_memory_comes_back_when_a_model_is_unloaded(add, serve):
         held = resident() - before
         assert held > 48 << 20
         server.engine.unload_model("large")
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while resident() - before > held / 4:
             assert time.monotonic() < end, f"{(resident() - before) >> 20} of {held >> 20} MiB did not come back"
             time.sleep(0.01)

@@ -48,7 +48,7 @@ def template(tmp_path: Path) -> Iterator[Any]:
     for each in made:
         each.close()
         wait_for(lambda each=each: not psutil.pid_exists(each._process.pid))
-    assert descriptors() <= before
+    wait_for(lambda: descriptors() <= before)
 
 
 def pair() -> tuple[socket.socket, socket.socket, int]:

@@ -32,8 +32,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, models: BenchModels) -> Ite
 
 
 @pytest.fixture
-def free_port() -> int:
-    """A port of this machine on which nobody listens."""
+def free_port() -> Iterator[int]:
+    """A port of this machine on which nobody listens, and that nobody else gets meanwhile."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+        yield int(taken.getsockname()[1])

@@ -76,10 +76,10 @@ def test_warm_up_is_made_and_not_counted(server, capsys, tmp_path):
 
 
 def test_windows_go_on_until_they_agree_or_were_tried_often_enough(server, capsys, tmp_path):
-    quick = ("-p", "50", "--stability-percentage", "1000000", "--max-trials", "9")
+    quick = ("-p", "1000", "--stability-percentage", "1000000", "--max-trials", "9")
     [level] = measured(capsys, tmp_path, "sums", "-u", server.http, *quick)
     assert (level["windows"], level["stable"]) == (3, True)
-    [level] = measured(capsys, tmp_path, "sums", "-u", server.http, "-p", "50", "--max-trials", "2")
+    [level] = measured(capsys, tmp_path, "sums", "-u", server.http, "-p", "200", "--max-trials", "2")
     assert (level["windows"], level["stable"]) == (2, False)
 
 

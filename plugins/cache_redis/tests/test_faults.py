@@ -117,7 +117,7 @@ def test_answers_outlive_the_server(redis, tmp_path):
     server = redis()
     with served(tmp_path, server) as running:
         until_hit(running)
-    with served(tmp_path, server) as running:
+    with served(tmp_path, server, deadline=30_000, socket_timeout=30_000) as running:
         ask(running, 7)
         assert counts(running) == (1, 1, 0)
 
@@ -184,7 +184,7 @@ def test_the_secret_is_in_no_log(redis, tmp_path, caplog):
 @pytest.mark.parametrize("size", [1 << 20])
 def test_large_answers_travel_too(redis, tmp_path, size):
     server = redis()
-    with served(tmp_path, server, deadline=10_000) as running:
+    with served(tmp_path, server, deadline=30_000, socket_timeout=30_000) as running:
         array = np.arange(size, dtype=np.int32)[None]
         for _ in range(2):
             witness = Witness()

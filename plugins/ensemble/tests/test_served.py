@@ -226,17 +226,18 @@ def test_nothing_of_a_request_is_left_when_it_was_answered(engine, witness):
     gc.collect()
     request = InferRequest("more_singles", {"IN": Tensor("IN", "INT32", (1, 4), data)}, sink)
     engine.infer(request)
-    assert done.wait(10)
+    assert done.wait(60)
     alive = weakref.ref(request)
     del request, data
     assert _gone(watched)
     assert _gone(alive)
 
 
-def _gone(reference, patience_s=10):
+def _gone(reference, patience_s=60):
     """Return whether the object dies without the collector: a thread may hold it for a moment."""
-    gone = threading.Event()
-    if reference() is None:
+    gone, there = threading.Event(), reference()
+    if there is None:
         return True
-    weakref.finalize(reference(), gone.set)
+    weakref.finalize(there, gone.set)
+    del there
     return gone.wait(patience_s)

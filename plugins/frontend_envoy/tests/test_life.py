@@ -14,7 +14,7 @@ import threading
 import psutil
 import pytest
 
-from .serving import PATIENCE_S, WAITING, WHERE
+from .serving import PATIENCE_S, WAITING, WHERE, find_free_port
 
 ONE = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [3]}]})
 INFER = "/v2/models/{}/infer"
@@ -206,11 +206,6 @@ def test_a_client_that_leaves_takes_its_request_with_it(start, models):
         )
         served.until((folder / "entered").exists, "the request is being executed")
     served.until((folder / "cancelled").exists, "the model hears of it")
-
-
-def find_free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 def is_open(port):

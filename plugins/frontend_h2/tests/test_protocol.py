@@ -72,8 +72,8 @@ def test_a_connection_that_ends_waits_for_who_reads_and_not_for_ever(tls, reads,
         transport = Transport(reads=reads, unsent=20, tls=tls)
         protocol = Http2Protocol(Http2Server(NotedCalls(), ConnectionOptions()), asyncio.get_running_loop())
         protocol.connection_made(transport)
-        protocol.finish("")
         began = asyncio.get_running_loop().time()
+        protocol.finish("")
         while not transport.end:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.005)
         assert asyncio.get_running_loop().time() - began >= 0.05

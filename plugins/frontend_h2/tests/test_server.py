@@ -286,19 +286,29 @@ def test_answers_are_delivered_when_clients_have_read_them(run, windows):
 
     async def scenario():
         async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, calls, port):
-            client = await Client.to(port, HELLO + windows + begin(ended=True))
+            client = Client(*await asyncio.open_connection(sock=connected_with_little_room(port)))
+            client.writer.write(HELLO + windows + begin(ended=True))
             await eventually(lambda: len(calls.begun) == 1)
             delivering = asyncio.create_task(server.delivered())
             client.writer.write(b"" if windows else WIDE)
             received = 0
             while received < len(large):
-                assert not delivering.done()
+                # the last of it may lie in the client's own room, where the server no longer sees it
+                assert not delivering.done() or len(large) - received < 2**20
                 kind, _, _, payload = await client.frame()
                 received += len(payload) if kind == DATA else 0
             await delivering
             await client.close()
 
     run(scenario)
+
+
+def connected_with_little_room(port):
+    """Return a client's socket that takes no more than some 100 KB ahead of its reader."""
+    plain = socket.socket()
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+    plain.connect(("127.0.0.1", port))
+    return plain
 
 
 def test_a_fault_is_told_before_the_connection_closes(run):

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
-from .wire import BODY, INFER, META, chunked, connect, eventually, exchange, read_one, read_to_end, request
+from tritonpy import InferResponse, Tensor
+
+from .wire import (
+    BODY,
+    INFER,
+    META,
+    chunked,
+    connect,
+    connect_with,
+    eventually,
+    exchange,
+    read_one,
+    read_to_end,
+    request,
+)
 
 INVALID = "Invalid HTTP request received."
 LENGTH = f"content-length: {len(BODY)}\r\n"
@@ -215,16 +230,14 @@ def test_a_client_that_asks_to_continue_waits_for_the_answers_before_it(server, 
 @pytest.mark.parametrize("sent", [b"P", b"POST /v2/models/echo/infer HTTP/1.1\r\nhost:", META + b"GET /v2 HTT"])
 def test_a_head_that_comes_too_slowly_ends_the_connection(start_server, sent):
     server = start_server(head_timeout_s=0.2)
-    with connect(server) as stream:
-        stream.sendall(sent)
+    with connect_with(server, sent) as stream:
         assert b" 408 Request Timeout\r\n" in read_to_end(stream)
 
 
 def test_a_head_that_comes_byte_by_byte_gets_no_more_time(start_server):
     server = start_server(head_timeout_s=0.3)
-    with connect(server) as stream:
+    with connect_with(server, b"GET /v2 HTTP/1.1\r\nname: ") as stream:
         stream.settimeout(0.02)
-        stream.sendall(b"GET /v2 HTTP/1.1\r\nname: ")
         received = b""
         while not received:
             stream.sendall(b"a")
@@ -250,7 +263,7 @@ def test_a_body_that_stands_still_ends_the_connection(start_server, path):
 
 
 def test_a_body_that_comes_on_has_time(start_server):
-    server = start_server(body_timeout_s=0.5, head_timeout_s=0.5, keep_alive_s=1)
+    server = start_server(body_timeout_s=20, head_timeout_s=20, keep_alive_s=20)
     sent = request()
     head = sent[: -len(BODY)]
     with connect(server) as stream:
@@ -264,10 +277,11 @@ def test_a_body_that_comes_on_has_time(start_server):
 def test_a_request_that_waits_for_the_model_is_not_too_slow(start_server, engine):
     server = start_server(body_timeout_s=0.05, head_timeout_s=0.05, keep_alive_s=1)
     engine.hold = True
-    with connect(server) as slow, connect(server) as other:
-        slow.sendall(request() + request()[:-3])  # the second one is not read before the first is answered
+    # the second one is not read before the first is answered
+    with connect_with(server, request() + request()[:-3]) as slow:
         eventually(lambda: engine.requests, server)
-        assert other.recv(1) == b""  # time has passed
+        with connect(server) as other:
+            assert other.recv(1) == b""  # time has passed
         engine.hold = False
         server.loop.call_soon_threadsafe(engine.release)
         assert read_one(slow)[0] == 200
@@ -276,9 +290,9 @@ def test_a_request_that_waits_for_the_model_is_not_too_slow(start_server, engine
 
 def test_a_client_that_does_not_read_its_answer_is_let_go(start_server, engine):
     server = start_server(body_timeout_s=0.1, keep_alive_s=0)
-    large = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [3_000_000], "data": [1.5] * 3_000_000}]})
-    with connect(server) as stream:
-        stream.sendall(request(large.encode()))
+    large = Tensor.from_numpy("X", np.full(3_000_000, 1.5, np.float32))
+    engine.answer = lambda asked: [InferResponse([large], "echo", 1, asked.id)]
+    with connect_with(server, request()):
         eventually(lambda: engine.requests, server)
         eventually(lambda: not server.frontend._server.server_state.connections, server)
 

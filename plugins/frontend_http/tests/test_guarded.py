@@ -10,6 +10,7 @@ from tritonpy import ApiCategory, PermissionDenied, Restriction, Verb
 
 from .conftest import LiveServer
 from .doorkeeper import Doorkeeper
+from .wire import connect, read_one
 
 BODY = {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1.5]}]}
 RAW = json.dumps(BODY).encode()
@@ -84,11 +85,11 @@ def test_a_caller_without_the_right_is_refused(guarded, keeper):
 
 def test_a_head_that_comes_again_is_judged_again(guarded, keeper, engine):
     request = infer_head() + RAW
-    with socket.create_connection(("127.0.0.1", guarded.port), 30) as connection:
-        for refusal, status in ((None, b"200"), (PermissionDenied("no"), b"403"), (None, b"200")):
+    with connect(guarded) as connection:
+        for refusal, status in ((None, 200), (PermissionDenied("no"), 403), (None, 200)):
             keeper.refusal = refusal
             connection.sendall(request)
-            assert connection.recv(65536).split(b" ", 2)[1] == status
+            assert read_one(connection)[0] == status
     assert len(engine.requests) == 2
 
 

@@ -15,6 +15,8 @@ import pytest
 from tritonpy import InferResponse, Internal, InvalidArgument, Tensor, Unavailable
 from tritonpy_frontend_http.infer_calls import model_version
 
+from .wire import eventually
+
 X = {"name": "X", "datatype": "FP32", "shape": [3], "data": [1, 2, 3]}
 BODY = {"inputs": [X]}
 ECHOED = {"name": "X", "datatype": "FP32", "shape": [3], "data": [1.0, 2.0, 3.0]}
@@ -76,7 +78,8 @@ def test_a_body_is_freed_with_its_refusal_and_not_whenever_the_collector_runs(se
         for _ in range(16):
             reply = server.infer(head + bytes(size), {"Inference-Header-Content-Length": str(len(head))}, "nowhere")
             assert reply.status == 404
-        assert tracemalloc.get_traced_memory()[0] < 4 * size
+        # what is left of the last one goes when its connection is over, some time after its client has its answer
+        eventually(lambda: tracemalloc.get_traced_memory()[0] < 4 * size, server)
     finally:
         tracemalloc.stop()
         gc.enable()

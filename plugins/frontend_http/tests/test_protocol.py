@@ -9,6 +9,8 @@ import socket
 
 import numpy as np
 
+from .wire import standing_still
+
 BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
 SECONDS = 30
 
@@ -225,11 +227,15 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(start_server, engine
     server = start_server(keep_alive_s=1)
     with connect(server) as idle, connect(server) as busy:
         idle_file, busy_file = idle.makefile("rb"), busy.makefile("rb")
-        for stream, file in ((idle, idle_file), (busy, busy_file)):
-            stream.sendall(request())
-            assert read_reply_from(file)[0] == 200
         engine.hold = True
         busy.sendall(request())
+        assert engine.arrived.wait(SECONDS)
+        with standing_still(server):  # its next request is there when the time begins that it may be idle
+            server.loop.call_soon_threadsafe(engine.release)
+            busy.sendall(request())
+        assert read_reply_from(busy_file)[0] == 200
+        idle.sendall(b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert read_reply_from(idle_file)[0] == 200
         assert idle_file.read() == b""  # closed by the server
         engine.hold = False
         server.loop.call_soon_threadsafe(engine.release)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 
 import pytest
 
@@ -9,6 +8,7 @@ from tritonpy import ApiCategory, Restriction, Unauthenticated
 
 from .conftest import LiveServer
 from .doorkeeper import Doorkeeper
+from .wire import connect, read_one
 
 LOG = "tritonpy.test.http"
 BODY = {"id": "s3cret", "inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1.5]}]}
@@ -47,10 +47,10 @@ def test_an_inference_is_told_of_with_its_model_and_status(server, lines):
 
 def test_a_head_that_comes_again_is_told_of_again(server, lines):
     request = b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n\r\nno JSON"
-    with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
+    with connect(server) as connection:
         for _ in range(3):
             connection.sendall(request)
-            assert connection.recv(65536).startswith(b"HTTP/1.1 500")
+            assert read_one(connection)[0] == 500
     assert lines(server, 3) == [("POST /v2/models/echo/infer: 500", "echo")] * 3
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
+from contextlib import contextmanager
 
 SECONDS = 30
 INFER = "/v2/models/echo/infer"
@@ -68,13 +70,33 @@ def exchange(server, sent):
     return int(head.split()[1]), json.loads(body).get("error")
 
 
-def eventually(condition, server):
-    """Wait on the server's loop until a condition holds there."""
+@contextmanager
+def standing_still(server):
+    """The server's loop does nothing meanwhile: it finds all at once what was sent to it."""
+    still, go_on = threading.Event(), threading.Event()
+    server.loop.call_soon_threadsafe(lambda: (still.set(), go_on.wait(SECONDS)))
+    try:
+        assert still.wait(SECONDS)
+        yield
+    finally:
+        go_on.set()
+
+
+def connect_with(server, sent):
+    """Connect, and send bytes before the time runs that the server gives a client."""
+    with standing_still(server):
+        talk = connect(server)
+        talk.sendall(sent)
+    return talk
+
+
+def eventually(condition, server, state=lambda: "it never came"):
+    """Wait on the server's loop until a condition holds there; when it never does, the test fails with `state()`."""
 
     async def poll():
         until = time.monotonic() + SECONDS
         while not condition():
-            assert time.monotonic() < until, "it never came"
+            assert time.monotonic() < until, state()
             await asyncio.sleep(0.001)
 
     server.run(poll(), SECONDS + 5)

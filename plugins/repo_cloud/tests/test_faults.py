@@ -165,8 +165,8 @@ def test_a_slow_link_is_waited_for(place_in, proxied):
     place = place_in("moto")
     place.fill({"m": {"1/model.onnx": bytes(200_000)}})
     proxy = proxied(place)
-    proxy.rule = lambda request: Fault(rate=200_000) if is_data(request) else None
-    repository = place.repository(proxy.port, read_timeout_s=0.5)  # of nothing at all: the file takes a second
+    proxy.rule = lambda request: Fault(rate=40_000) if is_data(request) else None
+    repository = place.repository(proxy.port, read_timeout_s=3.5)  # of nothing at all: the file takes five seconds
     assert (repository.localize(repository.find("m")) / "1/model.onnx").stat().st_size == 200_000
     assert len(proxy.data_requests()) == 1
     repository.close()
@@ -178,7 +178,7 @@ def test_a_connection_in_which_nothing_happens_is_given_up(place_in, proxied, na
     place.fill(SMALL)
     proxy = proxied(place)
     proxy.rule = first(1, Fault(hang=True), is_data)
-    repository = place.repository(proxy.port, read_timeout_s=0.5)
+    repository = place.repository(proxy.port, read_timeout_s=3)
     assert files_in(repository.localize(repository.find("m"))) == SMALL["m"]
     repository.close()
 

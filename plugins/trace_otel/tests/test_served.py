@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,31 +52,24 @@ def collector() -> Iterator[Collector]:
         yield found
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def ports() -> dict[str, int]:
-    return {"http": free_port(), "grpc": free_port()}
-
-
 @pytest.fixture(scope="module", autouse=True)
-def server(
-    tmp_path_factory: pytest.TempPathFactory, collector: Collector, ports: dict[str, int]
-) -> Iterator[RunningServer]:
+def server(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[RunningServer]:
     repository = ModelRepository(tmp_path_factory.mktemp("models"))
     for name, code in (("called", CALLED), ("calling", CALLING)):
         repository.add(name, config=CONFIG, versions={1: {"model.py": code}})
     options = {"url": collector.url, "bsp_schedule_delay": 10, "resource": ["service.name=mine"]}
     config = {
         "repositories": [{"url": str(repository.path)}],
-        "frontends": {**{name: {"port": port} for name, port in ports.items()}, "metrics": False},
+        "frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": False},
         "trace": {"mode": "opentelemetry", "level": ["TIMESTAMPS"], "rate": 0, "modes": {"opentelemetry": options}},
     }
     with running_server(config) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def ports(server: RunningServer) -> dict[str, int]:
+    return {name: int(getattr(server, name).rpartition(":")[2]) for name in ("http", "grpc")}
 
 
 def send(port: int, path: str, body: object, **headers: str) -> Any:

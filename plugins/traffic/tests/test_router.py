@@ -56,7 +56,7 @@ def test_questions_go_to_the_first_target_that_serves() -> None:
 
 def test_metrics_tell_each_route_target_and_copy(engine: Scripted) -> None:
     engine.models["a", 2] = engine.bad
-    canary = {"model": "a", "version": 2, "max_failed_share": 1, "steps": [{"share": 1, "seconds": 1}]}
+    canary = {"model": "a", "version": 2, "max_failed_share": 1, "steps": [{"share": 1, "seconds": 3600}]}
     router = router_of(engine, routes={"route": {**A, "canary": canary, "shadow": {"model": "b"}}})
     for _ in range(12):
         ask(router)

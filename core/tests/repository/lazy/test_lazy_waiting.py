@@ -147,7 +147,8 @@ def test_a_request_waits_no_longer_than_it_may(serve, model_repository, witness,
 
 def test_a_load_waits_for_room_no_longer_than_it_may(serve, model_repository, witness, hoard):
     one_mib(model_repository, "a", "b")
-    with serve(memory={"budget": "1MiB", "wait_s": 0.1}) as server:
+    with serve(mode="explicit", load=["*"], memory={"budget": "1MiB", "wait_s": 0.1}) as server:
+        server.engine.load_model("a")  # by a client: a request would not wait for it for long
         hoard.shut("a")
         busy = ask(server.engine, witness, "a", [1])
         hoard.wait(lambda: hoard.inside == ["a"])

@@ -173,7 +173,7 @@ async def test_one_worker_makes_what_all_of_its_siblings_share():
         maker.close()
         third.ask(1, "share", key="weights")
         assert await content(third, 1) == ({"w": [3]}, b"abc")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 @on_loop

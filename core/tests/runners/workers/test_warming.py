@@ -122,8 +122,7 @@ async def test_a_worker_that_dies_behind_its_answers_serves_nobody():
 @on_loop
 async def test_an_execution_without_end_is_ended_at_the_workers_limit():
     async with worker_model(samples=samples(), limit_s=0.02) as model:
-        task, worker = await loading(model)
-        await worker.one()
+        task, worker = await loading(model)  # it reads nothing of what it is sent
         with pytest.raises(InvalidArgument, match=r"took longer than the limit of 0\.02 s"):
             await task
         assert worker.killed

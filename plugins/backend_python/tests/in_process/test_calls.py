@@ -171,6 +171,7 @@ def execute(self, requests):
     for request in requests:
         sender = request.get_response_sender()
         sender.send(self.answer("begun"))
+        open(os.path.join(pb_utils.get_model_dir(), "begun"), "w").close()
         while not request.is_cancelled():
             pass
         error = pb_utils.TritonError("nobody waits", pb_utils.TritonError.CANCELLED)
@@ -179,8 +180,12 @@ def execute(self, requests):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    folder = tmp_path_factory.mktemp("models")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[RunningServer]:
     for mode in MODES:
         write_planned(mode, folder, mode, CALLER)
         write_planned(mode, folder, f"{mode}_async", ASYNC)
@@ -312,12 +317,14 @@ def execute(self, requests):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_cancelled_request_takes_its_calls_with_it(server: RunningServer, mode: str) -> None:
-    witness = Witness()
+def test_a_cancelled_request_takes_its_calls_with_it(server: RunningServer, folder: Path, mode: str) -> None:
+    witness, begun = Witness(), folder / "patient" / "1" / "begun"
+    wait_for(lambda: not server.server._repository._table.find("patient", -1).open)  # of the tests before
+    begun.unlink(missing_ok=True)
     request = InferRequest(mode, planned("stream", "patient"), witness.sink)
     before = server.engine.statistics("patient")[0].inference_stats.fail.count
     server.engine.infer(request)
-    wait_for(lambda: server.server._repository._table.find("patient", -1).open)
+    wait_for(begun.exists)
     request.cancel()
     (answers,) = witness.wait(request)
     assert told(answers, mode) == [[["begun"], [7, "nobody waits"]]]

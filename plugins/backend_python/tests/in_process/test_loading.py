@@ -41,7 +41,7 @@ def test_models_have_neighbours_of_one_name_and_leave_nothing_behind(tmp_path: P
         assert packages()
     assert packages() == set()
     assert sys.path == path
-    assert set(threading.enumerate()) == threads
+    wait_for(lambda: set(threading.enumerate()) <= threads)
 
 
 def test_a_reload_reads_the_files_anew(tmp_path: Path) -> None:

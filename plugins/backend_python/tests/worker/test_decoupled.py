@@ -238,14 +238,16 @@ def test_a_request_that_is_cancelled_before_its_execution_is_answered_without_th
         """
 def execute(self, requests):
     for request in requests:
+        while request.inputs()[0].as_numpy()[0] == 0 and not request.is_cancelled():
+            time.sleep(0.001)  # until all of it was sent
         self.say(request, request.is_cancelled())
         self.end(request)
 """
     )
-    first = peer.send_batches([[fp32("A", 1)]], [[fp32("A", 1)]])
-    peer.send(peer.CANCEL, [first])
+    first = peer.send_batches([[fp32("A", 0)]], [[fp32("A", 1)]])
     second = peer.send_batches([[fp32("A", 1)], [fp32("A", 1)]])
     peer.send(peer.CANCEL, [second + 1])
+    peer.send(peer.CANCEL, [first])
     while not {second, second + 1} <= {answer.request for answer in peer.answers if answer.final}:
         peer.step()
     (cancelled,) = [answer for answer in peer.answers if answer.request == second + 1]

@@ -74,7 +74,7 @@ def test_what_cannot_be_shared_is_refused(bad: Any, text: str) -> None:
     with pytest.raises(TritonModelException) as caught:
         place(bad)
     assert text in str(caught.value)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before  # what others had may be closed meanwhile
 
 
 SHARES = """

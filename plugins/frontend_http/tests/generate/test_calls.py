@@ -18,6 +18,8 @@ from tritonpy import (
     Unavailable,
 )
 
+from ..wire import eventually
+
 GENERATE, STREAM = "/v2/models/echo/generate", "/v2/models/echo/generate_stream"
 EVENTS = "text/event-stream; charset=utf-8"
 NOT_ONE = "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses"
@@ -235,14 +237,14 @@ def recorded(server):
 @pytest.mark.parametrize("path", [GENERATE, STREAM])
 def test_a_trace_tells_when_a_call_came_and_when_its_answers_had_gone(server, recorded, path):
     assert server.call("POST", path, {"X": 1}).status == 200
-    # the client has its answer before the trace ends: one more turn of the loop
-    server.run(_soon())
+    eventually(lambda: "end" in recorded.told, server)  # the client has its answer before
     assert recorded.told == ["HTTP_RECV_START", "HTTP_RECV_END", "HTTP_SEND_START", "HTTP_SEND_END", "end"]
 
 
 def test_the_trace_of_a_call_that_the_model_refuses_ends(server, engine, recorded):
     engine.error = Internal("broken")
     assert server.call("POST", STREAM, {"X": 1}).status == 500
+    eventually(lambda: "end" in recorded.told, server)
     assert recorded.told == ["HTTP_RECV_START", "HTTP_RECV_END", "end"]
 
 
@@ -349,10 +351,6 @@ def test_draining_finishes_a_live_stream_and_refuses_new_calls(server, engine, a
     assert drained.wait(SECONDS)
     live.close()
     idle.close()
-
-
-async def _soon():
-    """Take one turn of the loop."""
 
 
 def test_stopping_ends_a_stream_and_cancels_its_request(engine, start_server):
