@@ -18,6 +18,8 @@ from typing import Any
 
 import psutil
 
+from tritonpy.testing import free_port
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -54,13 +56,6 @@ class Running:
     def _tree(self) -> list[psutil.Process]:
         parent = psutil.Process(self.pid)
         return [parent, *parent.children(recursive=True)]
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import os
-import random
 import re
 import shutil
 import socket
@@ -26,11 +25,10 @@ from onnx import TensorProto, helper
 
 from tests.process_tree import end_tree
 from tests.served_transport import transport_flags
-from tritonpy.testing import ModelRepository
+from tritonpy.testing import ModelRepository, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 60
-OWN_PORTS = range(10_000, 32_000)  # none that the system gives to those who let it choose, nor to clients
 LISTENS = re.compile(r"(http|grpc|metrics) listens on 127\.0\.0\.1:(\d+)")
 TYPES = {
     "BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8, "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
@@ -157,7 +155,7 @@ Serve = Callable[..., contextlib.AbstractContextManager[Served]]
 
 @pytest.fixture(scope="session")
 def free_ports() -> Callable[[int], list[int]]:
-    """`free_ports(n)`: n ports for those who cannot let the server choose; nobody else takes them meanwhile, as chance has it."""
+    """`free_ports(n)`: n ports for those who cannot let the server choose."""
     return find_ports
 
 
@@ -165,9 +163,7 @@ def find_ports(count: int) -> list[int]:
     """Return ports that nobody listens on."""
     found: set[int] = set()
     while len(found) < count:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.SystemRandom().choice(OWN_PORTS)))
-            found.add(int(probe.getsockname()[1]))
+        found.add(free_port())
     return list(found)
 
 

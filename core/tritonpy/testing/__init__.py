@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from tritonpy.testing.in_process_server import RunningServer, running_server
     from tritonpy.testing.model_repository import ModelRepository
     from tritonpy.testing.parse import model_config
+    from tritonpy.testing.ports import free_port
     from tritonpy.testing.posix_memory import SharedObject, shared_object
     from tritonpy.testing.sample_inputs import random_inputs
     from tritonpy.testing.scheduler_harness import SchedulerHarness
@@ -104,6 +105,7 @@ _MODULES = {
     "ProcessTransportContract": "contracts.transport",
     "TransportContract": "contracts.transport",
     "Witness": "witness",
+    "free_port": "ports",
     "model_config": "parse",
     "random_inputs": "sample_inputs",
     "running_server": "in_process_server",
@@ -151,6 +153,7 @@ __all__ = [
     "TraceSinkContract",
     "TransportContract",
     "Witness",
+    "free_port",
     "model_config",
     "random_inputs",
     "running_server",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import random
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +13,7 @@ import msgspec
 import pytest
 import tritonclient.http
 
+from tritonpy.testing import free_port
 from tritonpy_backend_tf.options import TensorFlowOptions
 from tritonpy_backend_tf.precision import PRECISIONS
 
@@ -29,11 +27,8 @@ def blocks(language):
 
 @pytest.fixture
 def port():
-    """A port that nobody listens on, and that the system gives to nobody who lets it choose."""
-    while True:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.SystemRandom().randrange(10_000, 32_000)))
-            return probe.getsockname()[1]
+    """A port that nobody listens on."""
+    return free_port()
 
 
 @pytest.fixture

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import random
 import re
 import runpy
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +12,7 @@ from pathlib import Path
 import pytest
 import tritonclient.http
 
+from tritonpy.testing import free_port
 from tritonpy_backend_torch.settings import COMPILE, PRECISIONS
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -26,11 +24,8 @@ def blocks(language):
 
 @pytest.fixture
 def port():
-    """A port that nobody listens on, and that the system gives to nobody who lets it choose."""
-    while True:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.SystemRandom().randrange(10_000, 32_000)))
-            return probe.getsockname()[1]
+    """A port that nobody listens on."""
+    return free_port()
 
 
 @pytest.fixture

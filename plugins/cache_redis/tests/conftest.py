@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import random
 import shutil
 import socket
 import subprocess
@@ -14,6 +12,7 @@ import pytest
 import trustme
 
 from tritonpy.config.server import decode_options
+from tritonpy.testing import free_port
 from tritonpy_cache_redis.cache import RedisCache
 from tritonpy_cache_redis.options import RedisCacheOptions
 
@@ -65,14 +64,6 @@ class RunningRedis:
         """Let it answer again."""
         assert self._process is not None
         self._process.send_signal(18)
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on, and that the system gives to nobody who lets it choose."""
-    while True:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.SystemRandom().randrange(10_000, 32_000)))
-            return int(probe.getsockname()[1])
 
 
 @pytest.fixture

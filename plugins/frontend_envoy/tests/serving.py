@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -158,15 +157,6 @@ class Models:
         tensors = f'input {{ name: "IN" data_type: {given} dims: {dims} }} output {{ name: "OUT" data_type: {answered} dims: [-1] }}'
         (folder.parent / "config.pbtxt").write_text(f'backend: "python" {tensors} {more}')
         return folder
-
-
-def find_free_port():
-    """Return a port that is free, and not one of those that the system gives away by itself before it is used."""
-    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        port = random.randrange(lowest // 2, lowest)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def end(served):

@@ -14,7 +14,9 @@ import threading
 import psutil
 import pytest
 
-from .serving import PATIENCE_S, WAITING, WHERE, find_free_port
+from tritonpy.testing import free_port
+
+from .serving import PATIENCE_S, WAITING, WHERE
 
 ONE = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [3]}]})
 INFER = "/v2/models/{}/infer"
@@ -152,7 +154,7 @@ def test_a_taken_port_is_an_error_with_its_number(start, models):
 
 
 def test_a_port_that_only_envoy_finds_taken_is_an_error_too(start, models):
-    port = find_free_port()
+    port = free_port()
     flags = (f"--http-port={port}", f"--grpc-port={port}", "--http-address=0.0.0.0", "--grpc-address=127.0.0.1")
     served = start(f"--model-repository={models.path}", *flags, "--metrics-port=0", ready=False, ports=False)
     assert served.until_ended() == 1

@@ -13,7 +13,9 @@ import pytest
 import tritonclient.grpc as grpc_client
 from pyqwest import HTTPVersion, ReadError, SyncClient, SyncHTTPTransport, WriteError
 
-from .serving import COUNTING, PATIENCE_S, find_free_port
+from tritonpy.testing import free_port
+
+from .serving import COUNTING, PATIENCE_S
 
 BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}).encode()
 INFER = "/v2/models/identity/infer"
@@ -49,7 +51,7 @@ def outputs_of(answer):
 
 
 def test_both_protocols_on_one_port(start, repository):
-    port = find_free_port()
+    port = free_port()
     served = start(repository, f"--http-port={port}", f"--grpc-port={port}", "--metrics-port=0", ports=False)
     assert served.ports["http"] == served.ports["grpc"] == port
     assert served.ask(INFER, BODY).json()["outputs"][0]["data"] == [1, 2]
@@ -72,7 +74,7 @@ def test_an_address_may_be_a_name(start, repository):
 
 
 def test_both_protocols_are_encrypted_on_one_port(start, repository, pem):
-    port = find_free_port()
+    port = free_port()
     flags = (f"--http-port={port}", f"--grpc-port={port}", "--metrics-port=0")
     served = start(repository, *flags, *tls_flags(pem, "http", "grpc"), ports=False)
     assert outputs_of(infer_over(HTTPVersion.HTTP2, port, pem)) == [1, 2]

@@ -21,6 +21,7 @@ from tritonpy.config.server import decode_options, decode_server_config
 from tritonpy.errors import StartupError
 from tritonpy.plugins.registration import Registration
 from tritonpy.testing.contracts.plugin import PluginContract
+from tritonpy.testing.ports import free_port
 from tritonpy.testing.witness import PATIENCE_S
 
 HOST = "127.0.0.1"
@@ -70,7 +71,7 @@ class ProcessTransportContract(TransportContract):
         return Launch(msgspec.json.encode(decode_server_config(raw)), HOST, {self.frontend: options}, 30)
 
     def test_it_serves_until_a_signal_comes_and_ends_well(self, tmp_path: Path) -> None:
-        port = _free_port()
+        port = free_port()
         with _signal_to_us_when_it_listens(port):
             before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
             assert self.transport().run(self.launch(port, tmp_path)) == 0
@@ -83,11 +84,6 @@ class ProcessTransportContract(TransportContract):
             port = taken.getsockname()[1]
             with pytest.raises(StartupError, match=str(port)):
                 self.transport().run(self.launch(port, tmp_path))
-
-
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

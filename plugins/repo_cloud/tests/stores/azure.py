@@ -6,8 +6,10 @@ from pathlib import Path
 
 from azure.storage.blob import BlobServiceClient
 
+from tritonpy.testing import free_port
+
 from .npm import program
-from .process import Running, free_port
+from .process import Running
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

