@@ -10,6 +10,8 @@ from tritonpy_frontend_http.line import MAX_AHEAD
 from .test_protocol import BODY, SECONDS, connect, read_reply_from, request, wait_until
 
 METADATA = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n"
+GARBAGE = b"garbage\r\n\r\n"
+BAD_CHUNK = b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n"
 
 
 def reset(stream: socket.socket) -> None:
@@ -46,6 +48,40 @@ def test_the_second_of_the_line_is_cancelled_when_it_runs(server, engine):
     stream.close()
     wait_until(lambda: engine.requests[1].cancelled, server)
     assert not engine.requests[0].cancelled
+
+
+@pytest.mark.parametrize("before", [1, 2, 3])
+@pytest.mark.parametrize("behind", [GARBAGE, request() + GARBAGE, BAD_CHUNK])
+def test_a_refusal_at_the_end_of_the_line_leaves_nothing_behind(server, engine, caplog, before, behind):
+    engine.hold = True
+    with connect(server) as stream:
+        stream.sendall(request() * before + behind)
+        assert engine.arrived.wait(SECONDS)
+        engine.hold = False
+        server.loop.call_soon_threadsafe(engine.release)
+        with stream.makefile("rb") as file:
+            statuses = []
+            while 400 not in statuses:
+                statuses.append(read_reply_from(file)[0])
+            assert file.read() == b""
+    assert statuses == [200] * (len(statuses) - 1) + [400]
+    assert len(engine.requests) >= before
+    wait_until(lambda: not server.frontend._server.server_state.connections, server)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("leave", [socket.socket.close, reset])
+def test_who_leaves_before_the_refusal_of_the_line_is_forgotten(server, engine, caplog, leave):
+    engine.hold = True
+    stream = connect(server)
+    stream.sendall(request() + GARBAGE)
+    assert engine.arrived.wait(SECONDS)
+    wait_until(lambda: "refused a request" in caplog.text, server)
+    leave(stream)
+    engine.hold = False
+    server.loop.call_soon_threadsafe(engine.release)
+    wait_until(lambda: not server.frontend._server.server_state.connections, server)
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_all_of_a_long_line_are_answered_in_order(server, engine):

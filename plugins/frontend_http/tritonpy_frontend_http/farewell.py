@@ -22,7 +22,10 @@ class Farewell(asyncio.Protocol):
         self._read = 0
         self._timer = loop.call_later(LINGER_S, transport.abort)
         transport.set_protocol(self)
-        transport.write_eof()
+        try:
+            transport.write_eof()
+        except OSError:  # the client has gone: there is nothing to wait for
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Drop what comes, up to a point."""

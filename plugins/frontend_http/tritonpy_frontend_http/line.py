@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonpy_frontend_http.connection import Connection
+from tritonpy_frontend_http.refusal import Refusal
 
 # Bytes of requests that are read ahead of their turn. Up to there the connection is listened to, so that a client that leaves is noticed.
 MAX_AHEAD = 1 << 20
@@ -39,8 +40,9 @@ class Line(Connection):
 
     def next_in_line(self) -> tuple[Any, Any]:
         """Take the oldest that waits: its turn has come."""
+        cycle: Any
         cycle, app = self.pipeline.pop()
-        self._served = cycle
+        self._served = None if type(cycle) is Refusal else cycle
         if not self.pipeline:
             self._ahead = 0
         return cycle, app
