@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from plugins.frontend_grpc.tests.fake_engine import eventually
 from tritonpy_frontend_envoy.embedded import patrol as module
 from tritonpy_frontend_envoy.embedded.patrol import Patrol
 
@@ -11,6 +12,7 @@ from tritonpy_frontend_envoy.embedded.patrol import Patrol
 class Watched:
     def __init__(self):
         self.looks = 0
+        self.watched = False
 
     def look(self):
         self.looks += 1
@@ -21,9 +23,14 @@ class ToyLoop:
 
     def __init__(self):
         self.later = []
+        self.woken = 0
 
     def call_later(self, _seconds, callback):
         self.later.append(callback)
+
+    def call_soon_threadsafe(self, callback):
+        self.woken += 1
+        callback()
 
     def walk(self):
         due, self.later = self.later, []
@@ -114,6 +121,89 @@ def test_a_look_that_fails_does_not_end_the_rounds(loop, patrol):
         with pytest.raises(RuntimeError, match="gone"):
             loop.walk()
     assert failing.looks == 2
+
+
+def test_what_is_expected_and_never_watched_is_looked_at_as_well(loop, patrol):
+    silent = Watched()
+    patrol.expect(silent)
+    assert loop.woken == 1
+    for _ in range(4):
+        loop.walk()
+    assert silent.looks == 3
+    patrol.forget(silent)
+    loop.walk()
+    assert loop.later == []
+
+
+def test_what_was_watched_in_the_meantime_is_expected_no_more(loop, patrol):
+    quick = Watched()
+    patrol.expect(quick)
+    quick.watched = True
+    patrol.watch(quick)
+    patrol.forget(quick)
+    for _ in range(3):
+        loop.walk()
+    assert (quick.looks, loop.later) == (0, [])
+
+
+def test_many_that_are_expected_wake_the_loop_once_per_round(loop, patrol):
+    for _ in range(3):
+        for _ in range(10):
+            each = Watched()
+            patrol.expect(each)
+            each.watched = True
+        loop.walk()
+    assert loop.woken == 3
+
+
+def test_one_that_is_expected_while_a_round_begins_is_not_lost(loop, patrol):
+    late = Watched()
+
+    class Expecting(Watched):
+        def __init__(self):
+            super().__init__()
+            self.asked = False
+
+        @property
+        def watched(self):  # asked for while the round takes what was expected
+            if not self.asked:
+                self.asked = True
+                patrol.expect(late)
+            return True
+
+        @watched.setter
+        def watched(self, _value):
+            pass
+
+    patrol.expect(Expecting())
+    for _ in range(3):
+        loop.walk()
+    assert late.looks > 0
+
+
+def test_threads_and_the_loop_lose_nothing_that_is_expected(monkeypatch):
+    monkeypatch.setattr(module, "PERIOD_S", 0.0001)
+
+    class Silent(Watched):
+        def look(self):
+            super().look()
+            patrols[0].forget(self)
+
+    patrols = []
+
+    async def watch():
+        patrols.append(Patrol(asyncio.get_running_loop()))
+        silent = [Silent() for _ in range(3000)]
+
+        def expect(some):
+            for each in some:
+                patrols[0].expect(each)
+
+        await asyncio.gather(*(asyncio.to_thread(expect, silent[first::3]) for first in range(3)))
+        await eventually(lambda: all(each.looks for each in silent))
+        assert {each.looks for each in silent} == {1}
+
+    asyncio.run(watch())
 
 
 def test_it_walks_on_a_real_loop(monkeypatch):

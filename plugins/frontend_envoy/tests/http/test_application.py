@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from types import SimpleNamespace
+
+import pytest
 
 from tritonpy_frontend_envoy.embedded.loops import ANSWERED, NextFuture
 from tritonpy_frontend_envoy.embedded.patrol import Patrol
@@ -13,10 +16,10 @@ LOG = logging.getLogger("tritonpy.http")
 SCOPE = {"method": "GET", "path": "/v2", "raw_path": b"/v2", "headers": [], "client": ("127.0.0.1", 1)}
 
 
-def application(answer, stall_s=30.0):
+def application(answer, stall_s=30.0, access=None):
     around = Surroundings(Patrol(asyncio.get_running_loop()), NextFuture(), stall_s)
     composition = SimpleNamespace(
-        calls=SimpleNamespace(tracer=SimpleNamespace(active=False)), access=None, application=answer
+        calls=SimpleNamespace(tracer=SimpleNamespace(active=False)), access=access, application=answer
     )
     return HttpApplication(composition, around, LOG)
 
@@ -82,19 +85,77 @@ def test_a_body_that_stands_still_is_answered_408():
     assert (start["status"], body["body"]) == (408, b'{"error":"The request took too long to arrive"}')
 
 
+class Receiving:
+    """pyvoy's `receive`: notes who waits."""
+
+    def __init__(self, app):
+        self.app, self.waiting = app, []
+
+    def __call__(self):
+        next_future = self.app._around.next_future
+        self.waiting.append(next_future.waiter)
+        next_future.waiter = None
+
+
+INFERENCE = {**SCOPE, "method": "POST", "raw_path": b"/v2/models/m/infer"}
+
+
 def test_an_inference_needs_no_task():
     async def run():
-        asked = []
         app = application(None)
-
-        def receive():
-            asked.append(app._around.next_future.waiter)
-            app._around.next_future.waiter = None
-
-        scope = {**SCOPE, "method": "POST", "raw_path": b"/v2/models/m/infer"}
-        return app(scope, receive, None), len(asked)
+        receive = Receiving(app)
+        return app(INFERENCE, receive, None), len(receive.waiting)
 
     assert asyncio.run(run()) == (ANSWERED, 1)
+
+
+def test_the_body_of_an_inference_is_asked_for_in_the_thread_that_brings_its_head():
+    async def run():
+        app = application(None)
+        receive = Receiving(app)
+        assert await asyncio.to_thread(app.ask_ahead, INFERENCE, receive, None)
+        assert not app._around.patrol._young  # the loop has not heard of it
+        (stream,) = receive.waiting
+        stream.set_result({"type": "http.disconnect"})
+        assert stream.watched
+
+    asyncio.run(run())
+
+
+def test_what_is_at_hand_of_a_body_asked_for_ahead_comes_on_the_loop():
+    class There:
+        def __await__(self):
+            return {"type": "http.disconnect"}
+            yield
+
+    async def run():
+        app, threads = application(None), []
+        watch = app._around.patrol.watch
+        app._around.patrol.watch = lambda stream: (threads.append(threading.current_thread()), watch(stream))
+        assert await asyncio.to_thread(app.ask_ahead, INFERENCE, There, None)
+        await asyncio.sleep(0)
+        assert threads == [threading.main_thread()]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "scope", [SCOPE, {**INFERENCE, "method": "GET"}, {**INFERENCE, "raw_path": b"/v2/models/m/load"}]
+)
+def test_nothing_is_asked_for_ahead_of_what_is_no_inference(scope):
+    async def run():
+        app = application(None)
+        return app.ask_ahead(dict(scope), Receiving(app), None)
+
+    assert not asyncio.run(run())
+
+
+def test_nothing_is_asked_for_ahead_where_callers_may_be_refused():
+    async def run():
+        app = application(None, access=object())
+        return app.ask_ahead(INFERENCE, Receiving(app), None)
+
+    assert not asyncio.run(run())
 
 
 def test_it_is_idle_when_every_answer_is_complete():

@@ -34,9 +34,13 @@ class ToyCalls:
 class ToyPatrol:
     def __init__(self):
         self.watched = set()
+        self.expected = []
 
     def watch(self, watched):
         self.watched.add(watched)
+
+    def expect(self, expected):
+        self.expected.append(expected)
 
     def forget(self, watched):
         self.watched.discard(watched)
@@ -45,17 +49,20 @@ class ToyPatrol:
 class Client:
     """One call through pyvoy: `gives` hands a message to whoever waits, `sent` is what came back."""
 
-    def __init__(self, headers=None, visit=None, stall_s=30.0):
+    def __init__(self, headers=None, visit=None, stall_s=30.0, ahead=False, at_hand=None):
         self.calls, self.patrol, self.next_future, self.sent = ToyCalls(), ToyPatrol(), NextFuture(), []
         around = Surroundings(self.patrol, self.next_future, stall_s)
-        self.waiting = None
+        self.waiting, self.at_hand = None, at_hand
         self.stream = InferStream(
             self.calls, around, ("127.0.0.1", 1), ("model", ""), headers or {}, visit, self.receive, self.sent.append
         )
-        self.stream.begin()
+        self.begun = self.stream.begin_ahead() if ahead else self.stream.begin()
 
     def receive(self):
+        if self.at_hand is not None:
+            return _There(self.at_hand)
         self.waiting, self.next_future.waiter = self.next_future.waiter, None
+        return None
 
     def gives(self, body, *, more=False):
         waiting, self.waiting = self.waiting, None
@@ -69,6 +76,17 @@ class Client:
     @property
     def call(self):
         return self.calls.started[0][0]
+
+
+class _There:
+    """What pyvoy returns where it need not wait."""
+
+    def __init__(self, message):
+        self.message = message
+
+    def __await__(self):
+        return self.message
+        yield
 
 
 REPLY = Reply(200, [(b"content-length", b"4")], (b"re", memoryview(b"ply")[:2]), 4)
@@ -132,6 +150,30 @@ def test_the_body_of_a_refused_call_is_dropped():
     client.gives(b"1")
     assert client.calls.started[0][2] == b""
     assert client.call.visit.refusal.message == "no"
+
+
+def test_one_that_is_asked_for_ahead_is_watched_from_its_first_part_on():
+    client = Client(ahead=True)
+    assert (client.begun, client.patrol.expected, client.patrol.watched) == (None, [client.stream], set())
+    client.gives(b"bo", more=True)
+    assert (client.stream.watched, client.patrol.watched) == (True, {client.stream})
+    client.gives(b"dy")
+    assert client.calls.started[0][2] == b"body"
+    client.call.finish(REPLY)
+    assert client.patrol.watched == set()
+
+
+def test_what_is_at_hand_ahead_is_for_the_loop_to_give():
+    client = Client(ahead=True, at_hand={"type": "http.request", "body": b"", "more_body": False})
+    assert (client.calls.started, client.patrol.expected) == ([], [])
+    client.stream.set_result(client.begun)
+    assert client.calls.started[0][2] == b""
+
+
+def test_a_client_that_leaves_before_the_body_that_was_asked_for_ahead_is_forgotten():
+    client = Client(ahead=True)
+    client.leaves()
+    assert (client.calls.started, client.patrol.watched, client.stream.watched) == ([], set(), True)
 
 
 def test_a_client_that_leaves_takes_its_request_with_it_and_gets_no_reply():

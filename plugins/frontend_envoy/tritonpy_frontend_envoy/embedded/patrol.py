@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Protocol
 
 PERIOD_S = 0.1
@@ -17,6 +18,12 @@ class Watched(Protocol):
         """Ask whether the client is still there."""
 
 
+class Expected(Watched, Protocol):
+    """One of whom nobody on the event loop has heard yet; `watched` is set by whoever makes the patrol look at it."""
+
+    watched: bool
+
+
 class Patrol:
     """Calls `look` of whatever is watched for longer than a round, now and then, on the event loop; costs nothing while nothing is."""
 
@@ -24,14 +31,19 @@ class Patrol:
         self._loop = loop
         self._young: set[Watched] = set()
         self._old: dict[Watched, None] = {}
+        self._expected: deque[Expected] = deque()
         self._walking = False
 
     def watch(self, watched: Watched) -> None:
         """Look at it from now on."""
         self._young.add(watched)
+        self._set_out()
+
+    def expect(self, expected: Expected) -> None:
+        """Look at it, if it is not watched in the next round. May be called from any thread, and wakes the event loop once per round at most."""
+        self._expected.append(expected)
         if not self._walking:
-            self._walking = True
-            self._loop.call_later(PERIOD_S, self._walk)
+            self._loop.call_soon_threadsafe(self._set_out)
 
     def forget(self, watched: Watched) -> None:
         """Look at it no more."""
@@ -40,16 +52,30 @@ class Patrol:
         else:
             self._old.pop(watched, None)
 
+    def _set_out(self) -> None:
+        if not self._walking:
+            self._walking = True
+            self._loop.call_later(PERIOD_S, self._walk)
+
     def _walk(self) -> None:
         old = self._old
         due = [each for each, _ in zip(old, range(MOST_LOOKS), strict=False)]
+        self._walking = False  # first: who is expected from now on makes us set out again
+        self._take_expected()
         old.update(dict.fromkeys(self._young))
         self._young.clear()
-        self._walking = bool(old)
         if old:
-            self._loop.call_later(PERIOD_S, self._walk)  # before the looks: one that fails ends its own round alone
+            self._set_out()  # before the looks: one that fails ends its own round alone
         for watched in due:
             if watched in old:
                 del old[watched]
                 old[watched] = None  # behind those whose turn comes sooner
                 watched.look()
+
+    def _take_expected(self) -> None:
+        expected = self._expected
+        while expected:
+            each = expected.popleft()
+            if not each.watched:
+                each.watched = True
+                self._young.add(each)

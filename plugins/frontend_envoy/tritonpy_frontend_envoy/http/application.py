@@ -20,7 +20,7 @@ _JSON = (b"content-type", b"application/json")
 
 
 class HttpApplication(Application):
-    """The application of one frontend; all of it runs on the event loop."""
+    """The application of one frontend, on the event loop that it is made on."""
 
     def __init__(self, composition: Composition, surroundings: Surroundings, log: logging.Logger) -> None:
         self._calls = composition.calls
@@ -28,28 +28,40 @@ class HttpApplication(Application):
         self._application = composition.application
         self._around = surroundings
         self._log = log
+        self._loop = asyncio.get_running_loop()
         self._open = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         """Begin a call; return ANSWERED, or a coroutine."""
-        if scope["method"] == "POST":
-            target = infer_target(scope["raw_path"].decode("latin-1"))
-            if target is not None:
-                headers = scope["headers"]
-                visit = None if self._access is None else self._access.visit(target[0], headers)
-                stream = InferStream(
-                    self._calls, self._around, scope["client"], target, dict(headers), visit, receive, send
-                )
-                stream.begin()
-                return ANSWERED
+        stream = self._inference(scope, receive, send)
+        if stream is not None:
+            stream.begin()
+            return ANSWERED
         reception = Reception(receive, self._around)
         return self._answer(scope, reception, _Sending(send, reception))
+
+    def ask_ahead(self, scope: Any, receive: Any, send: Any) -> bool:
+        """Begin an inference whose head nobody has to look at before its body comes: who calls is asked first of all."""
+        if self._access is not None or (stream := self._inference(scope, receive, send)) is None:
+            return False
+        at_hand = stream.begin_ahead()
+        if at_hand is not None:
+            self._loop.call_soon_threadsafe(stream.set_result, at_hand)
+        return True
 
     async def idle(self) -> None:
         """Return when no call is being answered, but those of inference, which others count."""
         await self._idle.wait()
+
+    def _inference(self, scope: Any, receive: Any, send: Any) -> InferStream | None:
+        """Return the call that a request is, None where it is no inference."""
+        if scope["method"] != "POST" or (target := infer_target(scope["raw_path"].decode("latin-1"))) is None:
+            return None
+        headers = scope["headers"]
+        visit = None if self._access is None else self._access.visit(target[0], headers)
+        return InferStream(self._calls, self._around, scope["client"], target, dict(headers), visit, receive, send)
 
     async def _answer(self, scope: Any, receive: Reception, send: _Sending) -> None:
         self._open += 1

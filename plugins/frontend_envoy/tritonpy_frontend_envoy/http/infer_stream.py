@@ -25,7 +25,7 @@ class InferStream:
 
     __slots__ = (
         "_around", "_began_ns", "_call", "_calls", "_client", "_headers", "_moved", "_oversize", "_parts", "_receive",
-        "_replied", "_send", "_size", "_target", "_visit",
+        "_replied", "_send", "_size", "_target", "_visit", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -53,15 +53,25 @@ class InferStream:
         self._moved = 0.0  # when the last part came, or its absence was first noticed
         self._call: Call | None = None
         self._replied = False
+        self.watched = False  # the patrol looks at it, or has
         self._began_ns = now_ns() if calls.tracer.active else 0
 
     def begin(self) -> None:
         """Ask for the body; a client that sends none of it is noticed."""
-        self._around.patrol.watch(self)
+        self._watch()
         self._read()
+
+    def begin_ahead(self) -> Mapping[str, Any] | None:
+        """Do the same from any thread; return what is at hand already, which the event loop has to give to `set_result`."""
+        at_hand: Mapping[str, Any] | None = self._around.next_future.ask(self._receive, self)
+        if at_hand is None:
+            self._around.patrol.expect(self)
+        return at_hand
 
     def set_result(self, message: Mapping[str, Any]) -> None:
         """Take what pyvoy has: a part of the body, or that the client left."""
+        if not self.watched:
+            self._watch()
         if message["type"] != "http.request":
             self._left()
         elif self._call is None and not self._replied:
@@ -84,6 +94,10 @@ class InferStream:
             self._calls.log.warning("refused a request from %s: %s", shown_client(self._client), TOO_SLOW)
             headers = [JSON_TYPE, (b"content-length", b"%d" % len(_TOO_SLOW)), (b"connection", b"close")]
             self._reply(Reply(408, headers, (_TOO_SLOW,), len(_TOO_SLOW)))
+
+    def _watch(self) -> None:
+        self.watched = True
+        self._around.patrol.watch(self)
 
     def _read(self) -> None:
         self._around.next_future.receive(self._receive, self)
