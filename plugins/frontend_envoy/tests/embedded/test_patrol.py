@@ -23,16 +23,23 @@ class ToyLoop:
 
     def __init__(self):
         self.later = []
+        self.soon = []
         self.woken = 0
+        self.closed = False
 
     def call_later(self, _seconds, callback):
         self.later.append(callback)
 
     def call_soon_threadsafe(self, callback):
+        if self.closed:
+            raise RuntimeError
         self.woken += 1
-        callback()
+        self.soon.append(callback)
 
     def walk(self):
+        due, self.soon = self.soon, []
+        for callback in due:
+            callback()
         due, self.later = self.later, []
         for callback in due:
             callback()
@@ -154,6 +161,12 @@ def test_many_that_are_expected_wake_the_loop_once_per_round(loop, patrol):
             each.watched = True
         loop.walk()
     assert loop.woken == 3
+
+
+def test_on_a_closed_loop_nobody_is_expected(loop, patrol):
+    loop.closed = True
+    patrol.expect(Watched())
+    assert loop.woken == 0
 
 
 def test_one_that_is_expected_while_a_round_begins_is_not_lost(loop, patrol):

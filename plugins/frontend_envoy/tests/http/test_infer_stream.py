@@ -206,11 +206,25 @@ def test_a_body_that_stands_still_is_refused_when_its_time_is_over(monkeypatch, 
     later = time.monotonic() + 31
     monkeypatch.setattr(time, "monotonic", lambda: later)
     client.stream.look()
+    client.stream.look()
     assert client.sent[0]["status"] == 408
     assert (b"connection", b"close") in client.sent[0]["headers"]
     assert "refused a request from 127.0.0.1:1: The request took too long to arrive" in caplog.messages
     client.gives(b"dy")
     assert client.calls.started == []
+
+
+def test_a_part_that_came_while_the_loop_was_busy_is_in_time(monkeypatch):
+    client = Client(stall_s=30)
+    client.gives(b"bo", more=True)
+    later = time.monotonic() + 31
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    client.stream.look()
+    client.gives(b"d", more=True)
+    client.stream.look()
+    client.gives(b"y")
+    assert client.sent == []
+    assert client.calls.started[0][2] == b"body"
 
 
 def test_a_body_that_never_begins_is_refused_when_its_time_is_over(monkeypatch):
@@ -219,6 +233,7 @@ def test_a_body_that_never_begins_is_refused_when_its_time_is_over(monkeypatch):
     assert client.sent == []
     later = time.monotonic() + 31
     monkeypatch.setattr(time, "monotonic", lambda: later)
+    client.stream.look()
     client.stream.look()
     assert client.sent[0]["status"] == 408
     assert client.patrol.watched == set()

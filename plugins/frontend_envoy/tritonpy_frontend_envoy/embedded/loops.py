@@ -7,6 +7,7 @@ everything else runs on the event loop, which is woken for it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections import deque
@@ -26,6 +27,12 @@ class Answered:
 
 
 ANSWERED = Answered()
+
+
+def call_on(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:
+    """Call on the loop, from any thread. Where it is closed nobody waits for it any more."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback, *args)
 
 
 class NextFuture(threading.local):

@@ -6,6 +6,8 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
+from tritonpy_frontend_envoy.embedded.loops import call_on
+
 PERIOD_S = 0.1
 # A look costs two changes of threads: this many a round keep what waits for long from costing more than what runs.
 MOST_LOOKS = 200
@@ -33,6 +35,7 @@ class Patrol:
         self._old: dict[Watched, None] = {}
         self._expected: deque[Expected] = deque()
         self._walking = False
+        self._called = False  # by another thread, and not on the way yet
 
     def watch(self, watched: Watched) -> None:
         """Look at it from now on."""
@@ -40,10 +43,11 @@ class Patrol:
         self._set_out()
 
     def expect(self, expected: Expected) -> None:
-        """Look at it, if it is not watched in the next round. May be called from any thread, and wakes the event loop once per round at most."""
+        """Look at it, if it is not watched in the next round. May be called from any thread, and wakes the event loop about once per round."""
         self._expected.append(expected)
-        if not self._walking:
-            self._loop.call_soon_threadsafe(self._set_out)
+        if not self._walking and not self._called:
+            self._called = True
+            call_on(self._loop, self._set_out)
 
     def forget(self, watched: Watched) -> None:
         """Look at it no more."""
@@ -53,6 +57,7 @@ class Patrol:
             self._old.pop(watched, None)
 
     def _set_out(self) -> None:
+        self._called = False  # whoever relied on it was expected before, and the walk that follows takes them in
         if not self._walking:
             self._walking = True
             self._loop.call_later(PERIOD_S, self._walk)

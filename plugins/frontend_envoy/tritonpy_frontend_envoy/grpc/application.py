@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tritonpy_frontend_envoy.embedded.loops import ANSWERED
+from tritonpy_frontend_envoy.embedded.loops import ANSWERED, call_on
 from tritonpy_frontend_envoy.embedded.reception import Reception, Surroundings
 from tritonpy_frontend_envoy.embedded.switch import Application
 from tritonpy_frontend_envoy.grpc.exchange import EnvoyExchange
@@ -52,7 +52,7 @@ class GrpcApplication(Application):
         call = EnvoyInferCall(serving.service, self._around, head, receive, send, serving)
         at_hand = self._around.next_future.ask(receive, call)
         if at_hand is not None:
-            self._loop.call_soon_threadsafe(call.set_result, at_hand)
+            call_on(self._loop, call.set_result, at_hand)
         return True
 
     def _infer(self, head: Head, receive: Any, send: Any) -> None:

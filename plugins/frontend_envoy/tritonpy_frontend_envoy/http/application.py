@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 from tritonpy import incident
-from tritonpy_frontend_envoy.embedded.loops import ANSWERED
+from tritonpy_frontend_envoy.embedded.loops import ANSWERED, call_on
 from tritonpy_frontend_envoy.embedded.reception import TOO_SLOW, Reception, Surroundings, shown_client
 from tritonpy_frontend_envoy.embedded.switch import Application
 from tritonpy_frontend_envoy.http.infer_stream import InferStream
@@ -48,7 +48,7 @@ class HttpApplication(Application):
             return False
         at_hand = stream.begin_ahead()
         if at_hand is not None:
-            self._loop.call_soon_threadsafe(stream.set_result, at_hand)
+            call_on(self._loop, stream.set_result, at_hand)
         return True
 
     async def idle(self) -> None:

@@ -24,7 +24,7 @@ class InferStream:
     """One call: reads its body, hands it over, and sends the reply. It is what pyvoy's `receive` gives its messages to."""
 
     __slots__ = (
-        "_around", "_began_ns", "_call", "_calls", "_client", "_headers", "_moved", "_oversize", "_parts", "_receive",
+        "_around", "_began_ns", "_call", "_calls", "_client", "_headers", "_late", "_moved", "_oversize", "_parts", "_receive",
         "_replied", "_send", "_size", "_target", "_visit", "watched",
     )  # fmt: skip
 
@@ -51,6 +51,7 @@ class InferStream:
         self._size = 0
         self._oversize = False
         self._moved = 0.0  # when the last part came, or its absence was first noticed
+        self._late = False  # it was already when it was looked at last
         self._call: Call | None = None
         self._replied = False
         self.watched = False  # the patrol looks at it, or has
@@ -91,9 +92,15 @@ class InferStream:
         elif not self._moved:
             self._moved = time.monotonic()
         elif time.monotonic() - self._moved > self._around.stall_s:
-            self._calls.log.warning("refused a request from %s: %s", shown_client(self._client), TOO_SLOW)
-            headers = [JSON_TYPE, (b"content-length", b"%d" % len(_TOO_SLOW)), (b"connection", b"close")]
-            self._reply(Reply(408, headers, (_TOO_SLOW,), len(_TOO_SLOW)))
+            self._stand_still()
+
+    def _stand_still(self) -> None:
+        if not self._late:
+            self._late = True  # what came while the event loop was busy is heard of before the next look
+            return
+        self._calls.log.warning("refused a request from %s: %s", shown_client(self._client), TOO_SLOW)
+        headers = [JSON_TYPE, (b"content-length", b"%d" % len(_TOO_SLOW)), (b"connection", b"close")]
+        self._reply(Reply(408, headers, (_TOO_SLOW,), len(_TOO_SLOW)))
 
     def _watch(self) -> None:
         self.watched = True
@@ -103,7 +110,7 @@ class InferStream:
         self._around.next_future.receive(self._receive, self)
 
     def _take(self, part: bytes, *, more: bool) -> None:
-        self._moved = time.monotonic()
+        self._moved, self._late = time.monotonic(), False
         self._size += len(part)
         limit = self._calls.limit
         if self._visit is not None and self._visit.refusal is not None:
