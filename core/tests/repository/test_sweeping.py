@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -11,7 +13,7 @@ class Collector:
     """Each collection spends `cost` seconds; `now` is what the clock shows."""
 
     def __init__(self):
-        self.now, self.spent, self.cost, self.count = 100.0, 0.0, 0.0, 0
+        self.now, self.spent, self.cost, self.count, self.young = 100.0, 0.0, 0.0, 0, 0
         self.collected = threading.Event()
 
     def collect(self):
@@ -19,6 +21,9 @@ class Collector:
         self.spent += self.cost
         self.now += self.cost
         self.collected.set()
+
+    def collect_young(self):
+        self.young += 1
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def collector():
 
 @pytest.fixture
 def sweeping(collector):
-    made = Sweeping(collector.collect, lambda: collector.now, lambda: collector.spent)
+    made = Sweeping(collector.collect, collector.collect_young, lambda: collector.now, lambda: collector.spent)
     yield made
     made.close()
 
@@ -69,6 +74,35 @@ def test_who_asks_before_is_served_later_and_all_of_them_by_one_collection(sweep
     assert collector.count == 2
 
 
+def test_the_young_are_collected_at_once_while_it_rests(sweeping, collector):
+    collector.cost = 0.01
+    sweeping.sweep()
+    assert (collector.count, collector.young) == (1, 0)
+    for _ in range(3):
+        sweeping.sweep()
+    assert (collector.count, collector.young) == (1, 3)
+
+
+def test_what_came_and_went_while_it_rests_does_not_stay():
+    class Circle:
+        def __init__(self):
+            self.itself = self
+
+    sweeping = Sweeping(lambda: None, clock=lambda: 100.0, spent=iter((0.0, 1.0)).__next__)
+    sweeping.sweep()  # rests for long from here on
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        gone = weakref.ref(Circle())
+        assert gone() is not None
+        sweeping.sweep()
+        assert gone() is None
+    finally:
+        sweeping.close()
+        if enabled:
+            gc.enable()
+
+
 def test_the_longer_a_collection_takes_the_longer_it_rests(sweeping, collector):
     for cost in (1.0, 0.5):
         collector.cost = cost
@@ -92,7 +126,7 @@ def test_whoever_asks_during_a_collection_gets_another(collector):
         else:
             collector.collect()
 
-    sweeping = Sweeping(collect, lambda: collector.now, lambda: collector.spent)
+    sweeping = Sweeping(collect, collector.collect_young, lambda: collector.now, lambda: collector.spent)
     sweeping.sweep()
     assert collector.count == 2
 

@@ -9,18 +9,29 @@ from collections.abc import Callable
 
 # The collector holds the interpreter while it looks at every object that there is: for so much of the time at most.
 SHARE = 1 / 500
+YOUNG = 1  # the generations up to this one have what was made since the last looks: few objects, and all of a model that came and went at once
+
+
+def collect_young() -> None:
+    """Find the garbage among what was made lately."""
+    gc.collect(YOUNG)
 
 
 class Sweeping:
-    """Collects after retirements: at once after a rest, which is as long as the last collection made it, otherwise when that is over."""
+    """Collects after retirements: at once after a rest, which is as long as the last collection made it, otherwise when that is over.
+
+    Young objects are collected at once even then.
+    """
 
     def __init__(
         self,
         collect: Callable[[], object] = gc.collect,
+        young: Callable[[], object] = collect_young,
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
     ) -> None:
         self._collect = collect
+        self._collect_young = young
         self._clock = clock
         self._spent = spent
         self._rest_s = 0.0
@@ -30,15 +41,20 @@ class Sweeping:
 
     def sweep(self) -> None:
         """Collect now, or once later for all who ask until then."""
+        if self._rests():
+            self._collect_young()
+        else:
+            self._run()
+
+    def _rests(self) -> bool:
+        """Say whether it rests; what is to be collected then is collected when it has rested."""
         with self._guard:
             wait_s = self._rested_at - self._clock()
-            if wait_s > 0:
-                if self._later is None:
-                    self._later = threading.Timer(wait_s, self._run)
-                    self._later.daemon = True
-                    self._later.start()
-                return
-        self._run()
+            if wait_s > 0 and self._later is None:
+                self._later = threading.Timer(wait_s, self._run)
+                self._later.daemon = True
+                self._later.start()
+            return wait_s > 0
 
     def close(self) -> None:
         """Forget what was to be done later."""
