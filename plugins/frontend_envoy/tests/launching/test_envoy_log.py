@@ -30,6 +30,23 @@ def test_envoys_lines_are_lines_of_our_log(pipe, caplog):
     assert log.last == "worse"
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("408|127.0.0.1:1|request_header_timeout", "127.0.0.1:1: The request took too long to arrive (request_header_timeout)"),
+        ("503|[::1]:1|a|b", "[::1]:1: status 503 (a|b)"),
+        ("400", ": Invalid HTTP request received. ()"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_told_in_our_words(pipe, caplog, line, told):
+    log, end = pipe
+    end.write(f"envoy|refused|{line}\n".encode())
+    assert log.read()
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (logging.WARNING, f"refused a request from {told}")
+    assert log.last == ""
+
+
 def test_what_others_write_passes_as_it_is(pipe, capsys, caplog):
     log, end = pipe
     end.write(b"from a model\n\xff\n")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tritonpy_frontend_envoy.launching.refusals import local_replies, readable_paths
 
 FILTER = readable_paths()["typed_config"]["rules"]["policies"]["unreadable"]["permissions"][0]
-PATTERN = re.compile(FILTER["not_rule"]["url_path"]["path"]["safe_regex"]["regex"])
+ESCAPED, UNREADABLE = FILTER["and_rules"]["rules"]
+PATTERN = re.compile(UNREADABLE["not_rule"]["url_path"]["path"]["safe_regex"]["regex"])
 
 
 @given(st.text())
@@ -27,6 +28,11 @@ def test_escapes_are_readable_where_they_are_utf8(data):
         assert not PATTERN.fullmatch(path)
     else:
         assert PATTERN.fullmatch(path)
+
+
+@given(st.text())
+def test_a_path_that_is_not_looked_at_is_readable(path):
+    assert ESCAPED["url_path"]["path"]["contains"] in path or PATTERN.fullmatch(path)
 
 
 @given(st.text("%0AaFfeEdDcC9z/", max_size=12))

@@ -51,7 +51,7 @@ def connection_manager(endpoint: Endpoint, codec: str, *, http3: bool = False) -
         server_header_transformation="PASS_THROUGH",
         skip_xff_append=True,
         local_reply_config=local_replies(),
-        access_log=refusal_lines(),
+        access_log=[refusal_lines()],
     )
 
 

@@ -6,12 +6,17 @@ import logging
 import os
 import sys
 
+from tritonpy_frontend_envoy.launching.texts import TEXTS
+
 LOG = logging.getLogger("tritonpy.envoy")
 MARK = "envoy|"
 """How the lines begin that are Envoy's own."""
 FORMAT = f"{MARK}%l|%v"
 """What Envoy is told to write: no other program's line begins like that."""
+REFUSED = "refused"
+"""The level of lines about requests that Envoy refused, in whose place come status, client, and Envoy's reason."""
 _LEVELS = {"warning": logging.WARNING, "error": logging.ERROR, "critical": logging.ERROR, "info": logging.INFO}
+_SAID = {str(status): text for status, text in TEXTS.items()}
 _LONGEST_LINE = 64 * 1024
 
 
@@ -49,7 +54,16 @@ class EnvoyLog:
             sys.stderr.flush()
             return
         level, _, text = line[len(MARK) :].partition("|")
+        if level == REFUSED:
+            LOG.warning("%s", _refusal(text))
+            return
         number = _LEVELS.get(level, logging.DEBUG)
         if number >= logging.ERROR:
             self.last = text
         LOG.log(number, "%s", text)
+
+
+def _refusal(line: str) -> str:
+    status, _, rest = line.partition("|")
+    client, _, reason = rest.partition("|")
+    return f"refused a request from {client}: {_SAID.get(status, f'status {status}')} ({reason})"
