@@ -15,6 +15,8 @@ from tritonpy.api.backend import ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.errors import Internal
 from tritonpy.gather import gather, scatter
+from tritonpy.ipc.blocks import Block, PlacedInputs, PlacedRow
+from tritonpy.ipc.signatures import Column, Signature
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.witness import Witness
 from tritonpy.types import DTYPES, Batch, InferRequest, OutputSpec, Tensor
@@ -240,3 +242,64 @@ def test_a_missing_state_output_is_named() -> None:
     batch = Batch([request_of({"IN": np.zeros((1, 1))})], state_outputs=["STATE"], model=context({}))
     with pytest.raises(Internal, match="model 'm' returned no output 'STATE', it returned: OUT"):
         scatter(batch, {"OUT": np.zeros((1, 1), np.int32)})
+
+
+def placed(count: int, first: int = 0, rows: int = 1) -> list[InferRequest]:
+    """Requests whose inputs lie in one block and count up from `first`."""
+    signature = Signature([Column("IN", "INT32", (rows, 2), np.dtype(np.int32))], None)
+    payload = np.arange(first, first + 2 * rows * count + 3, dtype=np.int32).view(np.uint8)  # and what aligns the end
+    block = Block(signature, count, payload, 0, Tensor)
+    return [
+        InferRequest("m", PlacedInputs(block, place), SINK, batch_size=rows)  # type: ignore[arg-type]
+        for place in range(count)
+    ]
+
+
+def test_neighbours_in_a_block_are_gathered_without_a_copy() -> None:
+    requests = placed(4, rows=2)
+    (tensor,) = gather(Batch(requests[1:3], model=context({})))
+    assert (tensor.name, tensor.datatype, tensor.shape) == ("IN", "INT32", (4, 2))
+    assert tensor.data.tolist() == [[4, 5], [6, 7], [8, 9], [10, 11]]
+    assert np.shares_memory(tensor.data, requests[0].inputs["IN"].data.base)
+
+
+def test_requests_of_several_blocks_are_gathered_in_their_order() -> None:
+    (tensor,) = gather(Batch([*placed(2), *placed(1, 100), *placed(2)[1:]], model=context({})))
+    assert tensor.data.tolist() == [[0, 1], [2, 3], [100, 101], [2, 3]]
+
+
+@pytest.mark.parametrize("placed_first", [True, False])
+def test_requests_are_gathered_whether_their_inputs_lie_in_a_block_or_not(placed_first: bool) -> None:
+    other = request_of({"IN": np.array([[7, 8]], np.int32)})
+    requests = [*placed(2), other] if placed_first else [other, *placed(2)]
+    (tensor,) = gather(Batch(requests, model=context({})))
+    expected = [[0, 1], [2, 3], [7, 8]] if placed_first else [[7, 8], [0, 1], [2, 3]]
+    assert tensor.data.tolist() == expected
+
+
+def test_rows_that_are_as_many_for_each_request_are_cut_when_they_are_looked_at() -> None:
+    requests = [request_of({"IN": np.zeros((2, 1))}) for _ in range(3)]
+    out = np.arange(6, dtype=np.float32).reshape(6, 1)
+    responses = scatter(Batch(requests, model=context({"OUT": "FP32"})), {"OUT": out})
+    assert all(isinstance(response.outputs, PlacedRow) for response in responses)
+    assert [response.outputs[0].data.tolist() for response in responses] == [[[0], [1]], [[2], [3]], [[4], [5]]]
+    assert np.shares_memory(responses[2].outputs[0].data, out)
+
+
+@pytest.mark.parametrize("wanted", [["A"], ["B", "A"], ["A", "B"]])
+def test_each_request_gets_the_outputs_that_it_asked_for_in_its_order(wanted: list[str]) -> None:
+    requests = [request_of({"IN": np.zeros((1, 1))}, wanted) for _ in range(2)]
+    for request in requests:
+        request.outputs = requests[0].outputs  # the same object, as of requests that are alike
+    outputs = {"A": np.array([[1], [2]], np.int32), "B": np.array([[3], [4]], np.int32)}
+    responses = scatter(Batch(requests, model=context({"A": "INT32", "B": "INT32"})), outputs)
+    values = {"A": (1, 2), "B": (3, 4)}
+    for at, response in enumerate(responses):
+        assert [tensor.name for tensor in response.outputs] == wanted
+        assert [int(tensor.data[0, 0]) for tensor in response.outputs] == [values[name][at] for name in wanted]
+
+
+def test_the_wrong_number_of_rows_is_told_of_requests_that_are_as_many_rows() -> None:
+    requests = [request_of({"IN": np.zeros((1, 1))}) for _ in range(2)]
+    with pytest.raises(Internal, match="returned 3 rows of output 'OUT' for a batch of 2"):
+        scatter(Batch(requests, model=context({"OUT": "FP32"})), {"OUT": np.zeros((3, 1), np.float32)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, repeat
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ import numpy.typing as npt
 
 from tritonpy.config.model_fit import shape_text
 from tritonpy.errors import Internal
-from tritonpy.types import DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
+from tritonpy.ipc.blocks import Placed, PlacedRow, Stack, stretches
+from tritonpy.ipc.signatures import Column, Signature
+from tritonpy.types import CPU, DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import ModelContext
@@ -35,7 +38,10 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
     model = batch.model
     layout = None if model is None else model.layout
     try:
-        if layout is None:
+        inputs: Any = first.inputs
+        if isinstance(inputs, Placed) and layout is None and len(slots) > 1 and out is None and batch.slots is None:
+            tensors = _placed(batch.requests)
+        elif layout is None:
             tensors = [
                 first.inputs[name] if alone else _concatenate(name, slots, first.inputs[name], out)
                 for name in first.inputs
@@ -54,6 +60,23 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
     if layout is not None:
         tensors += layout.made(slots)
     return tensors
+
+
+def _placed(requests: Sequence[InferRequest]) -> list[Tensor]:
+    """Return the inputs of requests that came together: where they are neighbours in one block, nothing is copied."""
+    found = stretches([request.inputs for request in requests])
+    if found is None:
+        return [_concatenate(name, requests, like, None) for name, like in requests[0].inputs.items()]
+    if len(found) == 1:
+        ((block, first, stop),) = found
+        return block.tensors(first, stop)
+    columns = found[0][0].signature.columns
+    parts = zip(*[block.arrays(first, stop) for block, first, stop in found], strict=True)
+    whole = [np.concatenate(arrays) for arrays in parts]
+    return [
+        Tensor(column.name, column.datatype, array.shape, array)
+        for column, array in zip(columns, whole, strict=True)
+    ]  # fmt: skip
 
 
 def _concatenate(name: str, slots: Sequence[InferRequest | None], like: Tensor, out: Allocate | None) -> Tensor:
@@ -108,7 +131,11 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     if model.layout is None and (not batched or (len(requests) == 1 and batch.slots is None)):
         if batched:
             _check_rows(model, tensors, requests[0].batch_size)
-        whole: list[Sequence[Tensor]] = [_wanted(model, request, tensors) for request in requests]
+        whole: Sequence[Sequence[Tensor]] = [_wanted(model, request, tensors) for request in requests]
+    elif model.layout is None and batch.slots is None and (each := _equal_rows(requests, tensors)):
+        _check_rows(model, tensors, each * len(requests))
+        stack = _stack(tensors, each, len(requests))
+        whole = [PlacedRow(stack, place) for place in range(len(requests))]
     else:
         columns = _columns(batch, model, tensors)
         rows = zip(*[columns[name] for name in tensors], strict=True) if tensors else repeat((), len(requests))
@@ -120,6 +147,35 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     return [
         InferResponse(parts, name, version, request.id) for parts, request in zip(whole, requests, strict=True)
     ]  # fmt: skip
+
+
+def _equal_rows(requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]) -> int:
+    """Return how many rows each request has if they are as many and all outputs are wanted, as arrays of numbers; 0 where it is not so."""
+    rows, outputs = requests[0].batch_size, requests[0].outputs
+    for request in requests:
+        if request.batch_size != rows or request.outputs is not outputs:
+            return 0
+    if outputs is not None and [*outputs] != [*tensors]:
+        return 0
+    for tensor in tensors.values():
+        data = tensor.data
+        plain = type(data) is np.ndarray and tensor.device == CPU and tensor.datatype != "BYTES"
+        if not plain or not data.flags.c_contiguous:
+            return 0
+    return rows if tensors else 0
+
+
+def _stack(tensors: Mapping[str, Tensor], rows: int, count: int) -> Stack:
+    described = tuple([(each.name, each.datatype, (rows, *each.shape[1:])) for each in tensors.values()])
+    return Stack(_signature(described), count, [each.data for each in tensors.values()], Tensor)
+
+
+@lru_cache(maxsize=1024)
+def _signature(described: tuple[tuple[str, str, tuple[int, ...]], ...]) -> Signature:
+    return Signature(
+        [Column(name, datatype, shape, DTYPES[datatype]) for name, datatype, shape in described],
+        None,
+    )
 
 
 def _columns(batch: Batch, model: ModelContext, tensors: Mapping[str, Tensor]) -> Mapping[str, Sequence[Tensor]]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from tritonpy.ipc import ProtocolError
-from tritonpy.ipc.blocks import Placed, PlacedInputs, PlacedRow
-from tritonpy.ipc.signatures import Known, Written
+from tritonpy.ipc.blocks import Placed, PlacedInputs, PlacedRow, Stack, stretches
+from tritonpy.ipc.signatures import Column, Known, Signature, Written
 from tritonpy.ipc.tensors import copy_into, pack, unpack
 from tritonpy.types import DTYPES
 
@@ -49,6 +49,16 @@ def test_rows_of_several_frames_are_passed_on_in_any_order(said: tuple[list[list
     got, wanted, _ = sent(mixed, order)
     assert contents(got) == contents([*rows[::2], *reversed(rows), *rows[1::2], *rows])
     assert wanted == order
+
+
+@given(requests())
+def test_rows_of_tensors_and_inputs_in_blocks_travel_in_one_frame(said: tuple[list[list[Said]], list[Any]]) -> None:
+    rows, wants = said
+    placed = sent(rows, wants, PlacedInputs)[0]
+    mixed = [row for pair in zip(placed, rows, placed, strict=True) for row in pair]
+    got, wanted, _ = sent(mixed, [want for want in wants for _ in range(3)])
+    assert contents(got) == contents([row for row in rows for _ in range(3)])
+    assert wanted == [want for want in wants for _ in range(3)]
 
 
 def test_nothing_is_made_of_what_is_only_passed_on() -> None:
@@ -114,3 +124,55 @@ def test_rows_without_a_size_of_their_own_or_with_equal_names_leave_their_block_
 def test_a_block_beyond_the_end_is_a_broken_protocol() -> None:
     with pytest.raises(ProtocolError, match="do not fit"):
         sent([[floats(4)]] * 2, NO_WANTS, cut=16)
+
+
+def stack(count: int, rows: int = 1) -> Stack:
+    """`x` counts up from 0, `y` from 0.5; each row has `rows` rows of the model."""
+    columns = [Column("x", "INT32", (rows, 2), np.dtype(np.int32)), Column("y", "FP32", (rows,), np.dtype(np.float32))]
+    x = np.arange(2 * rows * count, dtype=np.int32).reshape(-1, 2)
+    return Stack(Signature(columns, None), count, [x, np.arange(rows * count, dtype=np.float32) + 0.5], Said)
+
+
+def test_a_row_of_a_stack_is_its_part_of_each_array() -> None:
+    said = PlacedRow(stack(3, rows=2), 1)
+    assert [each.name for each in said] == ["x", "y"]
+    assert said[0].data.tolist() == [[4, 5], [6, 7]]
+    assert said[1].data.tolist() == [2.5, 3.5]
+    assert said[0].shape == (2, 2)
+
+
+def test_rows_of_a_stack_arrive_as_they_are() -> None:
+    rows: list[Any] = [PlacedRow(stack(4), place) for place in range(4)]
+    got, _, _ = sent(rows, NO_WANTS[:4])
+    assert contents(got) == contents(rows)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_the_buffers_of_a_block_hold_the_bytes_of_each_row(place: int) -> None:
+    rows = [PlacedRow(stack(3), place) for place in range(3)]
+    (placed, *_), _, _ = sent(rows, NO_WANTS[:3])
+    for block in (rows[0].block, placed.block):
+        for column, buffer, whole in zip(block.signature.columns, block.buffers(), rows[place], strict=True):
+            nbytes = column.nbytes or 0
+            assert bytes(buffer[place * nbytes : (place + 1) * nbytes]) == whole.data.tobytes()
+
+
+def test_neighbours_become_one_tensor_without_a_copy() -> None:
+    rows = [PlacedRow(stack(5, rows=2), place) for place in range(5)]
+    (placed, *_), _, payload = sent(rows, NO_WANTS[:5])
+    x, y = placed.block.tensors(1, 3)
+    assert x.data.tolist() == [[4, 5], [6, 7], [8, 9], [10, 11]]
+    assert (x.shape, y.data.tolist()) == ((4, 2), [2.5, 3.5, 4.5, 5.5])
+    assert np.shares_memory(x.data, payload)
+
+
+def test_stretches_are_found_in_the_order_of_the_rows() -> None:
+    one, other = stack(3), stack(2)
+    rows = [PlacedRow(one, 0), PlacedRow(one, 1), PlacedRow(other, 0), PlacedRow(one, 2), PlacedRow(one, 1)]
+    assert stretches(rows) == [(one, 0, 2), (other, 0, 1), (one, 2, 3), (one, 1, 2)]
+
+
+def test_there_are_no_stretches_where_rows_differ_or_are_not_placed() -> None:
+    assert stretches([PlacedRow(stack(2), 0), PlacedRow(stack(2, rows=2), 0)]) is None
+    assert stretches([PlacedRow(stack(2), 0), [floats(1)]]) is None
+    assert stretches([[floats(1)], PlacedRow(stack(2), 0)]) is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tritonpy.ipc.blocks import Block, PlacedInputs
+from tritonpy.ipc.signatures import Column, Signature
 from tritonpy.runners.quickness import (
     EACH_NS,
     ENDLESS_NS,
@@ -152,3 +154,11 @@ def test_who_is_about_to_end_is_not_run(proven: Quickness) -> None:
     proven.give_up()
     run(proven, SURE)
     assert not proven.hopeful
+
+
+def test_inputs_that_lie_in_a_block_count_without_being_looked_at():
+    block = Block(
+        Signature([Column("x", "INT32", (1, 25), np.dtype(np.int32))], None), 3, np.zeros(304, np.uint8), 0, Tensor
+    )
+    requests = [InferRequest("m", PlacedInputs(block, place), SINK) for place in range(3)]
+    assert Size.of(Batch(requests)) == size(25, requests=3)

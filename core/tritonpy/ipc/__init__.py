@@ -12,10 +12,25 @@ for that frame: the sender copies once into it, the receiver gets views, and it 
 
 from __future__ import annotations
 
+from .blocks import Block, PlacedInputs, PlacedRow, Stack
 from .endpoint import Endpoint
-from .frame import Frame, ProtocolError
+from .frame import ALIGNMENT, Frame, ProtocolError
 from .kinds import Kind
+from .signatures import Column, Signature
 
 VERSION = 3  # of everything above; both ends must have the same
 
-__all__ = ["VERSION", "Endpoint", "Frame", "Kind", "ProtocolError"]
+__all__ = [
+    "ALIGNMENT",
+    "VERSION",
+    "Block",
+    "Column",
+    "Endpoint",
+    "Frame",
+    "Kind",
+    "PlacedInputs",
+    "PlacedRow",
+    "ProtocolError",
+    "Signature",
+    "Stack",
+]

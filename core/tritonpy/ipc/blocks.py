@@ -1,10 +1,11 @@
-"""Rows of tensors that are left as they arrived, parts of a block of bytes, until somebody wants to see one of them.
+"""Rows of tensors that are left as they arrived or were computed, parts of a block, until somebody wants to see one of them.
 
-Who only passes rows on pays for none of their tensors: `pack` copies neighbours in a block together.
+Who only passes rows on pays for none of their tensors: `pack` copies neighbours in a block together, `gather` makes one tensor of them.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,21 +15,57 @@ from .frame import aligned
 from .signatures import Signature, Wants
 
 
-class Block:
-    """`count` rows of one signature without texts, which lie in `payload` from `offset` on; `make` is that of `unpack`.
+class Rows(ABC):
+    """`count` rows of one signature without texts; `make` makes a tensor of its name, data type, shape and array."""
+
+    __slots__ = ("_buffers", "_make", "count", "signature")
+
+    def __init__(self, signature: Signature, count: int, make: Callable[..., Any]) -> None:
+        self.signature = signature
+        self.count = count
+        self._make = make
+        self._buffers: list[memoryview] | None = None
+
+    @abstractmethod
+    def row(self, place: int) -> tuple[Any, ...]:
+        """Return the tensors of one row, as views."""
+
+    @abstractmethod
+    def arrays(self, first: int, stop: int) -> list[np.ndarray]:
+        """Return so many rows, an array for each column, in which they lie one below the other."""
+
+    @abstractmethod
+    def parts(self, first: int, stop: int) -> list[np.ndarray]:
+        """Return the bytes of so many rows, column by column."""
+
+    def buffers(self) -> list[memoryview]:
+        """Return the bytes of all rows, column by column: those of one row are the part that is its own."""
+        if self._buffers is None:
+            parts: list[Any] = list(self.parts(0, self.count))
+            self._buffers = [memoryview(part) for part in parts]
+        return self._buffers
+
+    def tensors(self, first: int, stop: int) -> list[Any]:
+        """Return so many rows, which have a batch dimension, as one tensor for each column."""
+        return [
+            self._make(column.name, column.datatype, array.shape, array)
+            for column, array in zip(self.signature.columns, self.arrays(first, stop))
+        ]
+
+
+class Block(Rows):
+    """Rows that lie in `payload` from `offset` on.
 
     Raises ValueError where the payload ends before them. `end` is where the next block begins.
     """
 
-    __slots__ = ("_make", "_starts", "count", "end", "payload", "signature")
+    __slots__ = ("_starts", "end", "payload")
 
     def __init__(
         self, signature: Signature, count: int, payload: np.ndarray, offset: int, make: Callable[..., Any]
     ) -> None:
-        self.signature = signature
-        self.count = count
+        super().__init__(signature, count, make)
         self.payload = payload
-        self._make = make
         self._starts = []
         for column in signature.columns:
             self._starts.append(offset)
@@ -38,15 +75,24 @@ class Block:
         self.end = offset
 
     def row(self, place: int) -> tuple[Any, ...]:
-        """Return the tensors of one row, as views."""
         tensors = []
         for column, start in zip(self.signature.columns, self._starts):
             data: Any = np.ndarray(column.shape, column.dtype, self.payload, start + place * (column.nbytes or 0))
             tensors.append(self._make(column.name, column.datatype, column.shape, data))
         return tuple(tensors)
 
+    def arrays(self, first: int, stop: int) -> list[np.ndarray]:
+        return [
+            np.ndarray(
+                ((stop - first) * column.shape[0], *column.shape[1:]),
+                column.dtype,
+                self.payload,
+                start + first * (column.nbytes or 0),
+            )
+            for column, start in zip(self.signature.columns, self._starts)
+        ]
+
     def parts(self, first: int, stop: int) -> list[np.ndarray]:
-        """Return the bytes of so many rows, column by column."""
         columns = zip(self.signature.columns, self._starts)
         return [
             self.payload[start + first * (column.nbytes or 0) : start + stop * (column.nbytes or 0)]
@@ -54,12 +100,42 @@ class Block:
         ]
 
 
+class Stack(Rows):
+    """Rows of arrays that were computed together: one contiguous array for each column, with a batch dimension."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(
+        self, signature: Signature, count: int, arrays: Sequence[np.ndarray], make: Callable[..., Any]
+    ) -> None:
+        super().__init__(signature, count, make)
+        self._whole = arrays
+
+    def row(self, place: int) -> tuple[Any, ...]:
+        arrays = self.arrays(place, place + 1)
+        return tuple(
+            [
+                self._make(column.name, column.datatype, column.shape, array)
+                for column, array in zip(self.signature.columns, arrays)
+            ]
+        )
+
+    def arrays(self, first: int, stop: int) -> list[np.ndarray]:
+        return [
+            array[first * column.shape[0] : stop * column.shape[0]]
+            for column, array in zip(self.signature.columns, self._whole)
+        ]
+
+    def parts(self, first: int, stop: int) -> list[np.ndarray]:
+        return [array.reshape(-1).view(np.uint8) for array in self.arrays(first, stop)]
+
+
 class Placed:
     """One row of a block, and its tensors once they were asked for."""
 
     __slots__ = ("_tensors", "block", "place")
 
-    def __init__(self, block: Block, place: int) -> None:
+    def __init__(self, block: Rows, place: int) -> None:
         self.block = block
         self.place = place
         self._tensors: tuple[Any, ...] | None = None
@@ -99,6 +175,23 @@ class PlacedInputs(Placed, Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.block.signature.places)
+
+
+def stretches(rows: Sequence[Any]) -> list[tuple[Rows, int, int]] | None:
+    """Return the blocks that the rows lie in, and from which place to which; None where some are not placed, or not alike."""
+    found = []
+    row, at, count = rows[0], 0, len(rows)
+    key = row.block.signature.key if isinstance(row, Placed) else None
+    while at < count:
+        row = rows[at]
+        if not isinstance(row, Placed) or row.block.signature.key != key:
+            return None
+        block, first = row.block, row.place
+        stop = first
+        while at < count and isinstance(row := rows[at], Placed) and row.block is block and row.place == stop:
+            at, stop = at + 1, stop + 1
+        found.append((block, first, stop))
+    return found
 
 
 def neighbours(rows: Sequence[Any], wants: Sequence[Wants], start: int) -> tuple[int, list[list[np.ndarray]]]:

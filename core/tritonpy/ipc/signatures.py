@@ -71,15 +71,16 @@ class Signature:
     """What a number stands for.
 
     `key` is equal in signatures of the same tensors, `places` are those of the columns by their names; `sized`: there are columns, of
-    different names, and every row of them has the same size.
+    different names, and every row of them has the same size, `nbytes`.
     """
 
-    __slots__ = ("columns", "key", "places", "sized", "wants")
+    __slots__ = ("columns", "key", "nbytes", "places", "sized", "wants")
 
     def __init__(self, columns: list[Column], wants: Wants) -> None:
         self.columns = columns
         self.wants = wants
         self.places = {column.name: place for place, column in enumerate(columns)}
+        self.nbytes = sum([column.nbytes or 0 for column in columns])
         self.key = tuple([(column.name, column.datatype, column.shape) for column in columns])
         self.sized = 0 < len(self.places) == len(columns) and all([column.nbytes is not None for column in columns])
 

@@ -80,7 +80,7 @@ def _padded(parts: list[Any], size: int) -> int:
 
 
 def _alike(one: Row, other: Row) -> bool:
-    if len(one) != len(other):
+    if isinstance(other, Placed) or len(one) != len(other):
         return False
     for a, b in zip(one, other):  # noqa: SIM110  once per row: a generator costs as much as the comparison
         if a.shape != b.shape or a.name != b.name or a.datatype != b.datatype:

@@ -49,7 +49,7 @@ class AlikeRequests:
 
     def _take_in(self, requests: Sequence[InferRequest]) -> list[tuple[InferRequest, Exception]]:
         model, now = self._model, now_ns()
-        enqueue = model.dispatcher.enqueue
+        offer, count = model.dispatcher.offer, 0
         refusals: list[tuple[InferRequest, Exception]] = []
         for request in requests:
             request.queued_ns = now
@@ -61,8 +61,11 @@ class AlikeRequests:
                 refusals.append((request, error))
                 continue
             try:
-                enqueue(request)
+                offer(request)
+                count += 1
             except Exception as error:
                 model.give_back(request)
                 refusals.append((request, error))
+        if count:
+            model.dispatcher.offered(count, now)
         return refusals

@@ -53,19 +53,26 @@ class Dispatcher:
         The caller holds the lock, except for a scheduler without instances: that one calls other models.
         """
         self._scheduler.enqueue(request)
-        if not self._has_instances:
-            return
-        self.waiting += 1
+        if self._has_instances:
+            self.offered(1, request.queued_ns)
+
+    def offer(self, request: InferRequest) -> None:
+        """Hand `request` to the scheduler, which has instances, without ringing any: `offered` does that for all. The caller holds the lock."""
+        self._scheduler.enqueue(request)
+
+    def offered(self, count: int, now_ns: int) -> None:
+        """Take note that the scheduler has `count` more requests, and ring an idle instance; the lock is still the one that they came under."""
+        self.waiting += count
         try:
             if self._expires:
-                self._expire(request.queued_ns)
+                self._expire(now_ns)
             if self._idle and not self._rung:
                 if self._lonely and self.waiting == 1:
-                    self._ring(request.queued_ns)  # one request at a time: nobody else is about to come
+                    self._ring(now_ns)  # one request at a time: nobody else is about to come
                 else:
                     self._rung = True
                     self._rings.soon(self._ring_idle)
-        except Exception as error:  # the scheduler has the request: the caller must not answer it too
+        except Exception as error:  # the scheduler has the requests: the caller must not answer them too
             self.failed(error)
 
     def wait_ready(self, slot: Slot) -> bool:

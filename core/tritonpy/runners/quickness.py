@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tritonpy.ipc.blocks import Placed
 from tritonpy.types import Batch
 
 # A hand-over to a thread and back takes some 70 us where nothing else happens; the loop itself is busy for longer with the requests of one turn.
@@ -33,8 +34,12 @@ class Size(NamedTuple):
         """Return the class of `batch`."""
         nbytes = 0
         for request in batch.requests:
-            for tensor in request.inputs.values():
-                nbytes += tensor.nbytes
+            inputs: Any = request.inputs
+            if isinstance(inputs, Placed):
+                nbytes += inputs.block.signature.nbytes
+            else:
+                for tensor in inputs.values():
+                    nbytes += tensor.nbytes
         return cls(len(batch.requests).bit_length(), nbytes.bit_length())
 
     @property

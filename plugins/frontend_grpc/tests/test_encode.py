@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc import InferResult, service_pb2
 
-from tritonpy import DTYPES, InferResponse, Internal, RegionSlice, Tensor
+from tritonpy import DTYPES, InferResponse, Internal, RegionSlice, Tensor, datatype_of
+from tritonpy.ipc import Column, PlacedRow, Signature, Stack
 from tritonpy_frontend_grpc import encode
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
@@ -137,3 +138,21 @@ def test_an_answer_that_no_client_could_read_is_an_error(encode_answer, monkeypa
     monkeypatch.setattr(encode, "_LONGEST", size - 1)
     with pytest.raises(Internal, match=f"the response has {size} bytes, and gRPC carries {size - 1} at the most"):
         encode_answer(response)
+
+
+@given(st.lists(arrays.filter(lambda array: array.ndim > 0), min_size=1, max_size=3), st.text(), st.booleans())
+def test_rows_of_a_stack_are_written_as_their_tensors_are(columns, request_id, final):
+    whole = [np.concatenate([array, array]) for array in columns]
+    datatypes = [datatype_of(array.dtype) for array in columns]
+    described = [
+        Column(f"Y{at}", datatype, array.shape, array.dtype)
+        for at, (datatype, array) in enumerate(zip(datatypes, columns, strict=True))
+    ]
+    stack = Stack(Signature(described, None), 2, whole, Tensor)
+    for place in range(2):
+        row = PlacedRow(stack, place)
+        lazy = InferResponse(row, "m", 3, request_id, {"p": 1}, final=final)
+        plain = InferResponse(row.tensors(), "m", 3, request_id, {"p": 1}, final=final)
+        assert ModelInferResponse.FromString(encode.encode_response(lazy)) == expected(plain)
+        streamed = ModelStreamInferResponse.FromString(encode.encode_stream_response(lazy))
+        assert streamed == ModelStreamInferResponse.FromString(encode.encode_stream_response(plain))

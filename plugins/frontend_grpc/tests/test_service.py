@@ -11,7 +11,13 @@ import tritonclient.grpc as sync_client
 import tritonclient.grpc.aio as aio_client
 from tritonclient.utils import InferenceServerException
 
-from .fake_engine import FakeEngine, eventually, number, run, serving
+from tritonpy import Unsupported
+from tritonpy_frontend_grpc.call import InferCall
+from tritonpy_frontend_grpc.service import InferenceService
+from tritonpy_frontend_grpc.stream import Window
+from tritonpy_protos.grpc_service_pb2 import ModelInferRequest, ModelInferResponse
+
+from .fake_engine import FakeEngine, echo, eventually, number, run, serving
 
 
 def numbers(count=4, name="X"):
@@ -245,3 +251,101 @@ def test_bytes_that_are_no_message_are_an_invalid_argument(method):
             assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
     run(scenario)
+
+
+class Collected(InferCall):
+    """A call that keeps how it ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.answers = []
+
+    def metadata(self):
+        return ()
+
+    def deadline_ns(self):
+        return 0
+
+    def when_done(self, callback):
+        pass
+
+    def finish(self, answer):
+        self.answers.append(answer)
+
+
+def message_of(value, model="identity", request_id=""):
+    message = ModelInferRequest(model_name=model, id=request_id)
+    message.inputs.add(name="X", datatype="INT32", shape=[1])
+    message.raw_input_contents.append(np.array([value], np.int32).tobytes())
+    return message.SerializeToString()
+
+
+def with_service(use, engine=None):
+    """Run `use(service, send)`; `send` hands over a message, and returns its call."""
+
+    async def scenario():
+        log = logging.getLogger("test")
+        service = InferenceService(engine or FakeEngine(), Window(1, 1), log)
+
+        def send(*said):
+            call = Collected()
+            service.infer(message_of(*said), call)
+            return call
+
+        for model in ("identity", "later", "decoupled", "nobody"):
+            for _ in range(3):  # known from now on
+                send(0, model)
+        await use(service, send)
+
+    run(scenario)
+
+
+def value_of(call):
+    (answer,) = call.answers
+    return int(np.frombuffer(ModelInferResponse.FromString(answer).raw_output_contents[0], np.int32)[0])
+
+
+def test_calls_that_came_together_are_answered_each_with_its_own():
+    async def use(service, send):
+        service.together.begin()
+        calls = [send(value) for value in range(5)]
+        assert [call.answers for call in calls] == [[]] * 5
+        service.together.end()
+        await eventually(lambda: all(call.answers for call in calls))
+        assert [value_of(call) for call in calls] == [0, 1, 2, 3, 4]
+
+    with_service(use)
+
+
+def test_calls_of_several_models_that_came_together_have_their_own_errors():
+    async def use(service, send):
+        service.together.begin()
+        calls = [send(value, model) for value in range(2) for model in ("identity", "nobody", "decoupled")]
+        unknown = send(9, "unheard of")
+        service.together.end()
+        await eventually(lambda: all(call.answers for call in (*calls, unknown)))
+        assert [value_of(call) for call in calls[::3]] == [0, 1]
+        assert {str(call.answers[0]) for call in calls[1::3]} == {"Request for unknown model: 'nobody' is not found"}
+        assert [type(call.answers[0]) for call in calls[2::3]] == [Unsupported, Unsupported]
+        assert "unheard of" in str(unknown.answers[0])
+
+    with_service(use)
+
+
+def test_a_call_that_is_cancelled_before_it_was_handed_over_reaches_no_model():
+    engine = FakeEngine()
+
+    async def use(service, send):
+        before = len(engine.held)
+        service.together.begin()
+        calls = [send(value, "later") for value in range(3)]
+        service.cancel(calls[1])
+        service.together.end()
+        assert len(engine.held) == before + 2
+        for request in engine.held:
+            request.respond(echo(request))
+        await eventually(lambda: calls[0].answers and calls[2].answers)
+        assert [value_of(calls[0]), calls[1].answers, value_of(calls[2])] == [0, [], 2]
+        await service.drain()
+
+    with_service(use, engine)

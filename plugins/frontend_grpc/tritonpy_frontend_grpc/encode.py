@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritonpy import Internal, ParameterValue, RegionSlice, Tensor
+from tritonpy.ipc import PlacedRow, Signature
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def encode_response(response: InferResponse) -> bytes:
 def encode_stream_response(response: InferResponse) -> bytes:
     """Return the ModelStreamInferResponse of an answer without error, which says whether it is the final one."""
     parts = _parts(response, _FINAL_FLAG[response.final])
-    size = sum([part.nbytes if isinstance(part, np.ndarray) else len(part) for part in parts])
+    size = sum([len(part) if isinstance(part, bytes) else part.nbytes for part in parts])
     return _joined([_INFER_RESPONSE, _varint(size), *parts])
 
 
@@ -83,12 +84,32 @@ def _parts(response: InferResponse, flag: bytes) -> list[Any]:
     if response.parameters:
         parts.append(_parameters(response.parameters))
     parts.append(flag)
+    outputs = response.outputs
+    if isinstance(outputs, PlacedRow):
+        _add_row(parts, outputs)
+        return parts
     raws: list[Any] = []
     for tensor in response.outputs:
         parts.append(_output(tensor.name, tensor.datatype, tensor.shape))
         data = tensor.data if isinstance(tensor.data, np.ndarray) else _on_host(tensor)
         raws += (_RAW_OUTPUT, _varint(data.nbytes), data)
     return parts + raws
+
+
+def _add_row(parts: list[Any], row: PlacedRow) -> None:
+    place, block = row.place, row.block
+    described, columns = _described(block.signature)
+    parts.append(described)
+    for (prefix, nbytes), buffer in zip(columns, block.buffers(), strict=True):
+        parts += (prefix, buffer[place * nbytes : (place + 1) * nbytes])
+
+
+@lru_cache(maxsize=1024)
+def _described(signature: Signature) -> tuple[bytes, list[tuple[bytes, int]]]:
+    """Return what rows of a signature have in common: what they are, and what goes ahead of the bytes of each output."""
+    outputs = [_output(each.name, each.datatype, each.shape) for each in signature.columns]
+    sizes = [each.nbytes or 0 for each in signature.columns]
+    return b"".join(outputs), [(_RAW_OUTPUT + _varint(nbytes), nbytes) for nbytes in sizes]
 
 
 @lru_cache(maxsize=1024)

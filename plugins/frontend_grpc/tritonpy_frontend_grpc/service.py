@@ -36,6 +36,7 @@ from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_frontend_grpc.stream_call import StreamCall
+from tritonpy_frontend_grpc.together import Together
 from tritonpy_frontend_grpc.tracing import StreamTrace, end_with_call, sample
 from tritonpy_frontend_grpc.unpacking import LIMIT, PACKED, unpacked
 from tritonpy_protos import Method
@@ -76,6 +77,7 @@ class InferenceService:
         self._sink = LoopSink(self._loop, self._answered)
         self._stream_sink = LoopSink(self._loop, self._deliver)
         self._decoupled_sink = StreamSink(self._loop, self._deliver)
+        self.together = Together(engine, self._sink, self._begin, self._fail)
         self._calls: set[StreamCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -111,7 +113,10 @@ class InferenceService:
         return checked
 
     def infer(self, raw: bytes, call: InferCall) -> None:
-        """Answer ModelInfer: `call.finish` gets the answer or an error, before or after this returns, unless it is cancelled."""
+        """Answer ModelInfer: `call.finish` gets the answer or an error, before or after this returns, unless it is cancelled.
+
+        Between `together.begin` and `together.end` calls are collected, and handed over at the end.
+        """
         if self._gate.closed:
             call.finish(Unavailable(SHUTTING_DOWN))
             return
@@ -120,8 +125,22 @@ class InferenceService:
             unpacking = self._loop.create_task(self._infer_packed(raw, call))
             self._tasks.add(unpacking)
             unpacking.add_done_callback(self._tasks.discard)
-        else:
+        elif not self.together.collects or not self._collected(raw, call):
             self._begin(raw, call)
+
+    def _collected(self, raw: bytes, call: InferCall) -> bool:
+        """Leave a message to be handed over with others, if it can be; otherwise those that came before it are."""
+        together = self.together
+        if self._access is None and not self._tracer.active:
+            form = self._layouts.find(raw)
+            if form is not None and form.stacks(raw):
+                together.take(form, raw, call)
+                return True
+        together.hand_over()
+        return False
+
+    def _fail(self, call: InferCall, error: Exception) -> None:
+        self._end(call, Unsupported(_NO_DECOUPLED) if isinstance(error, DecoupledRefused) else self._failure(error))
 
     def cancel(self, call: InferCall) -> None:
         """Cancel a call that was given to `infer`: nobody waits for its answer any more. Does nothing where it is over."""
@@ -151,10 +170,8 @@ class InferenceService:
                 end_with_call(trace, call)
             call.request = request
             self._engine.infer(request)
-        except DecoupledRefused:
-            self._end(call, Unsupported(_NO_DECOUPLED))
         except Exception as error:
-            self._end(call, self._failure(error))
+            self._fail(call, error)
 
     def _decoded(self, raw: bytes, call: InferCall) -> InferRequest:
         if self._access is not None:
@@ -173,7 +190,8 @@ class InferenceService:
         if call.over:
             return
         try:
-            answer = _answer(request, response)
+            plain = response.error is None and request.trace is None
+            answer = encode_response(response) if plain else _answer(request, response)
         except Exception as error:
             answer = self._failure(error)
         self._end(call, answer)

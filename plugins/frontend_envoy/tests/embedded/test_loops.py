@@ -224,3 +224,28 @@ def test_who_waits_is_what_pyvoy_makes_of_its_future(bridge, bridges):
     bridges.next_future.receive(lambda: futures.append(bridge.create_future()), waiter)
     assert futures == [waiter]
     assert waiter.results == []
+
+
+def run_once(loop):
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+
+
+def test_who_wants_to_know_is_told_of_calls_that_run_together(bridges, bridge, loop, events):
+    bridges.rounds.begin, bridges.rounds.end = lambda: events.append("begin"), lambda: events.append("end")
+    for number in range(2):
+        bridge.call_soon_threadsafe(events.append, number)
+    run_once(loop)
+    assert events == ["begin", 0, 1, "end"]
+    bridge.call_soon_threadsafe(events.append, 2)
+    run_once(loop)
+    assert events == ["begin", 0, 1, "end", 2]
+
+
+def test_the_end_of_a_round_is_told_though_a_call_fails(bridges, bridge, loop, events, caplog):
+    bridges.rounds.end = lambda: events.append("end")
+    bridge.call_soon_threadsafe(events.index, "not there")
+    bridge.call_soon_threadsafe(events.append, 1)
+    run_once(loop)
+    assert events == [1, "end"]
+    assert "a call from Envoy failed" in caplog.text

@@ -17,7 +17,7 @@ import uvloop
 from tritonpy import Embedded, Failure, StartupError
 from tritonpy_frontend_envoy.embedded.admin import Admin
 from tritonpy_frontend_envoy.embedded.interpreter import take_back
-from tritonpy_frontend_envoy.embedded.loops import Bridges, NextFuture
+from tritonpy_frontend_envoy.embedded.loops import Bridges, NextFuture, Rounds
 from tritonpy_frontend_envoy.embedded.patrol import Patrol
 from tritonpy_frontend_envoy.embedded.renewal import Renewal
 from tritonpy_frontend_envoy.embedded.switch import Applications
@@ -48,6 +48,11 @@ class Host:
     def next_future(self) -> NextFuture:
         """What the next future of pyvoy's is to be."""
         return self._bridges.next_future
+
+    @property
+    def rounds(self) -> Rounds:
+        """Who is told that calls of pyvoy's run together."""
+        return self._bridges.rounds
 
     def address(self, protocol: str) -> str:
         """Return `host:port` or `unix:/path` of the listener where a protocol is spoken."""

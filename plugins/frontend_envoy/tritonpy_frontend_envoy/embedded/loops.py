@@ -95,10 +95,23 @@ class NotYet:
         self._end()
 
 
+class Rounds:
+    """Who wants to know that several calls run in one turn: `begin` is called before them, `end` behind them; neither may raise."""
+
+    def __init__(self) -> None:
+        self.begin: Callable[[], object] = _nothing
+        self.end: Callable[[], object] = _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
 class Bridge(asyncio.AbstractEventLoop):
     """What pyvoy takes for the event loop of one listener; its calls run on the loop of `begin`, in one turn where they come together."""
 
-    def __init__(self, next_future: NextFuture, when_stopped: Callable[[], None]) -> None:
+    def __init__(self, next_future: NextFuture, rounds: Rounds, when_stopped: Callable[[], None]) -> None:
+        self._rounds = rounds
         self._loop: Any = NotYet(self.end)
         self._next_future = next_future
         self._waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
@@ -165,8 +178,16 @@ class Bridge(asyncio.AbstractEventLoop):
         # Cleared first: what is added from now on wakes the loop again.
         self._woken = False
         waiting = self._waiting
-        while waiting:
-            _run(*waiting.popleft())
+        rounds = self._rounds
+        together = len(waiting) > 1
+        if together:
+            rounds.begin()
+        try:
+            while waiting:
+                _run(*waiting.popleft())
+        finally:
+            if together:
+                rounds.end()
 
 
 def _run(callback: Callable[..., object], args: tuple[Any, ...]) -> None:
@@ -193,6 +214,7 @@ class Bridges(asyncio.DefaultEventLoopPolicy):
     ) -> None:
         super().__init__()
         self.next_future = NextFuture()
+        self.rounds = Rounds()
         self._loop = loop
         self._count = count
         self._complete = complete
@@ -204,7 +226,7 @@ class Bridges(asyncio.DefaultEventLoopPolicy):
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return the next."""
         kind: Any = Bridge  # which has what pyvoy uses of an event loop, and no more
-        bridge: Bridge = kind(self.next_future, self._stopped)
+        bridge: Bridge = kind(self.next_future, self.rounds, self._stopped)
         self._made.append(bridge)
         if len(self._made) == self._count:
             asyncio.set_event_loop_policy(self._before)

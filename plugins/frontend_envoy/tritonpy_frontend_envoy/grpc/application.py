@@ -28,6 +28,7 @@ class GrpcApplication(Application):
         self.serving = Serving(engine, options, context)
         self._around = surroundings
         self._loop = asyncio.get_running_loop()
+        self._last_head: Head | None = None
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         """Begin a call; return ANSWERED, or a coroutine. What is no gRPC call gets 415 Unsupported Media Type."""
@@ -46,14 +47,24 @@ class GrpcApplication(Application):
         serving = self.serving
         if scope["path"] != INFER or serving.asks_who_calls or serving.tells:
             return False
-        head = Head(scope["method"], INFER, scope["headers"])
-        if not is_grpc_type(head.headers.get(b"content-type", b"")):
+        head = self._head_of(scope)
+        if head is None:
             return False
         call = EnvoyInferCall(serving.service, self._around, head, receive, send, serving)
         at_hand = self._around.next_future.ask(receive, call)
         if at_hand is not None:
             call_on(self._loop, call.set_result, at_hand)
         return True
+
+    def _head_of(self, scope: Any) -> Head | None:
+        """Return the head of a call of ModelInfer, None where it is no gRPC call: that of the last one, if it says the same, as those of one client do."""
+        head = self._last_head
+        if head is None or head.pairs != scope["headers"] or head.method != scope["method"]:
+            head = Head(scope["method"], INFER, scope["headers"])
+            if not is_grpc_type(head.headers.get(b"content-type", b"")):
+                return None
+            self._last_head = head
+        return head
 
     def _infer(self, head: Head, receive: Any, send: Any) -> None:
         serving = self.serving

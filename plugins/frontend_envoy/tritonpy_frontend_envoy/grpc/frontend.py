@@ -28,6 +28,8 @@ class EnvoyGrpcFrontend(Frontend):
         host = self._host = current()
         surroundings = Surroundings(host.patrol, host.next_future, inf)
         self._application = GrpcApplication(engine, self.options, self.context, surroundings)
+        together = self._application.serving.service.together
+        host.rounds.begin, host.rounds.end = together.begin, together.end
         await host.applications.set("grpc", self._application)
 
     async def drain(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tritonpy_frontend_envoy.grpc.replies import END, OK, START, chunk, only_trailers, start
+from tritonpy_frontend_envoy.grpc.replies import END, OK, START, chunk, only_trailers, start, whole
 from tritonpy_frontend_grpc.wire.frames import Frame, prefix
 from tritonpy_frontend_grpc.wire.infer_call import CarriedInferCall
 from tritonpy_frontend_grpc.wire.replies import head_of
@@ -69,7 +69,7 @@ class EnvoyInferCall(CarriedInferCall):
         send = self._send
         send(START)
         if len(message) <= _ONE_PIECE:
-            send(chunk(prefix(message) + message, last=True))
+            send(whole(message))
         else:
             self._around.next_future.waiter = NOBODY
             send(chunk(prefix(message), last=False))
@@ -87,7 +87,8 @@ class EnvoyInferCall(CarriedInferCall):
 
     def done(self) -> None:
         self._around.patrol.forget(self)
-        super().done()
+        if self._expiry is not None or self._callbacks:
+            super().done()
 
 
 class _Nobody:

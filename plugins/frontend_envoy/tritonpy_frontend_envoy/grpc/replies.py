@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tritonpy_frontend_grpc.wire import replies
+from tritonpy_frontend_grpc.wire.frames import PREFIX
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.wire.head import Headers
@@ -23,6 +24,11 @@ def start(headers: Headers) -> Event:
 def chunk(body: bytes, *, last: bool) -> Event:
     """Return a piece of the body; what follows the last one are the trailers."""
     return {"type": "http.response.body", "body": body, "more_body": not last}
+
+
+def whole(message: bytes) -> Event:
+    """Return the body of an answer that is one message, not compressed: prefix and message in one piece."""
+    return {"type": "http.response.body", "body": PREFIX.pack(0, len(message)) + message, "more_body": False}
 
 
 def only_trailers(headers: Headers) -> Event:

@@ -58,10 +58,12 @@ class CarriedInferCall(CarriedCall, InferCall):
         """Take the next part of the body; `more` says whether another one follows. What follows a message that was handed over is dropped."""
         if self.over or self._begun:
             return
-        if self._frames is None and PREFIX.size + int.from_bytes(part[1:5], "big") == len(part):
-            self.begin(Frame(part[0], bytes(part[5:])))
-        else:
-            self._collect(bytes(part), more)
+        if self._frames is None and len(part) >= PREFIX.size:
+            packed, length = PREFIX.unpack_from(part)
+            if PREFIX.size + length == len(part):
+                self.begin(Frame(packed, bytes(part[5:])))
+                return
+        self._collect(bytes(part), more)
 
     def begin(self, frame: Frame) -> None:
         """Hand the message over."""
