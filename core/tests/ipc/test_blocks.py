@@ -147,14 +147,24 @@ def test_rows_of_a_stack_arrive_as_they_are() -> None:
     assert contents(got) == contents(rows)
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_the_buffers_of_a_block_hold_the_bytes_of_each_row(place: int) -> None:
+def test_the_parts_of_a_block_hold_the_bytes_of_its_rows() -> None:
     rows = [PlacedRow(stack(3), place) for place in range(3)]
     (placed, *_), _, _ = sent(rows, NO_WANTS[:3])
     for block in (rows[0].block, placed.block):
-        for column, buffer, whole in zip(block.signature.columns, block.buffers(), rows[place], strict=True):
-            nbytes = column.nbytes or 0
-            assert bytes(buffer[place * nbytes : (place + 1) * nbytes]) == whole.data.tobytes()
+        for at, part in enumerate(block.parts(1, 3)):
+            assert part.tobytes() == rows[1][at].data.tobytes() + rows[2][at].data.tobytes()
+
+
+def test_what_is_made_of_all_rows_is_made_once_for_the_same_question() -> None:
+    asked = []
+
+    def total(rows: Any, factor: int) -> int:
+        asked.append(factor)
+        return factor * rows.count
+
+    block = stack(3)
+    assert [block.derived(total, factor) for factor in (2, 2, 5, 2)] == [6, 6, 15, 6]
+    assert asked == [2, 5, 2]
 
 
 def test_neighbours_become_one_tensor_without_a_copy() -> None:

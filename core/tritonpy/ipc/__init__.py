@@ -12,7 +12,7 @@ for that frame: the sender copies once into it, the receiver gets views, and it 
 
 from __future__ import annotations
 
-from .blocks import Block, PlacedInputs, PlacedRow, Stack
+from .blocks import Block, PlacedInputs, PlacedRow, Rows, Stack
 from .endpoint import Endpoint
 from .frame import ALIGNMENT, Frame, ProtocolError
 from .kinds import Kind
@@ -31,6 +31,7 @@ __all__ = [
     "PlacedInputs",
     "PlacedRow",
     "ProtocolError",
+    "Rows",
     "Signature",
     "Stack",
 ]

@@ -18,13 +18,13 @@ from .signatures import Signature, Wants
 class Rows(ABC):
     """`count` rows of one signature without texts; `make` makes a tensor of its name, data type, shape and array."""
 
-    __slots__ = ("_buffers", "_make", "count", "signature")
+    __slots__ = ("_derived", "_make", "count", "signature")
 
     def __init__(self, signature: Signature, count: int, make: Callable[..., Any]) -> None:
         self.signature = signature
         self.count = count
         self._make = make
-        self._buffers: list[memoryview] | None = None
+        self._derived: tuple[Any, Any] | None = None  # a question and its answer
 
     @abstractmethod
     def row(self, place: int) -> tuple[Any, ...]:
@@ -38,12 +38,12 @@ class Rows(ABC):
     def parts(self, first: int, stop: int) -> list[np.ndarray]:
         """Return the bytes of so many rows, column by column."""
 
-    def buffers(self) -> list[memoryview]:
-        """Return the bytes of all rows, column by column: those of one row are the part that is its own."""
-        if self._buffers is None:
-            parts: list[Any] = list(self.parts(0, self.count))
-            self._buffers = [memoryview(part) for part in parts]
-        return self._buffers
+    def derived(self, derive: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what `derive(rows, *arguments)` is, asked once for the same: who wants something of each row makes it of all of them together."""
+        derived, question = self._derived, (derive, arguments)
+        if derived is None or derived[0] != question:
+            derived = self._derived = (question, derive(self, *arguments))
+        return derived[1]
 
     def tensors(self, first: int, stop: int) -> list[Any]:
         """Return so many rows, which have a batch dimension, as one tensor for each column."""
@@ -179,17 +179,20 @@ class PlacedInputs(Placed, Mapping[str, Any]):
 
 def stretches(rows: Sequence[Any]) -> list[tuple[Rows, int, int]] | None:
     """Return the blocks that the rows lie in, and from which place to which; None where some are not placed, or not alike."""
-    found = []
-    row, at, count = rows[0], 0, len(rows)
-    key = row.block.signature.key if isinstance(row, Placed) else None
-    while at < count:
-        row = rows[at]
-        if not isinstance(row, Placed) or row.block.signature.key != key:
+    found: list[tuple[Rows, int, int]] = []
+    block, first, stop = None, 0, 0
+    for row in rows:
+        if not isinstance(row, Placed):
             return None
-        block, first = row.block, row.place
-        stop = first
-        while at < count and isinstance(row := rows[at], Placed) and row.block is block and row.place == stop:
-            at, stop = at + 1, stop + 1
+        if row.block is block and row.place == stop:
+            stop += 1
+            continue
+        if block is not None:
+            if row.block.signature.key != block.signature.key:
+                return None
+            found.append((block, first, stop))
+        block, first, stop = row.block, row.place, row.place + 1
+    if block is not None:
         found.append((block, first, stop))
     return found
 

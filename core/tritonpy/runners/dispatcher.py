@@ -28,6 +28,8 @@ class Dispatcher:
         self.waiting = 0  # requests enqueued and not taken
         self.flush: Flush = _nothing
         self.failed: Callable[[Exception], None] = _raise
+        # Hands a request to a scheduler with instances without ringing any: `offered` does that for all. The caller holds the lock.
+        self.offer: Callable[[InferRequest], None]
         self._timer = timer
         self._rings = rings or Rings()
         self._rung = False  # a ring is due at the end of the loop's turn
@@ -42,6 +44,7 @@ class Dispatcher:
     def attach(self, scheduler: Scheduler) -> None:
         """Take the scheduler; done once, before the first request."""
         self._scheduler = scheduler
+        self.offer = scheduler.enqueue
         # Resolved once: most schedulers have nothing that expires and do not care about releases.
         self._expires = type(scheduler).expire is not Scheduler.expire
         self._wants_releases = type(scheduler).released is not Scheduler.released
@@ -55,10 +58,6 @@ class Dispatcher:
         self._scheduler.enqueue(request)
         if self._has_instances:
             self.offered(1, request.queued_ns)
-
-    def offer(self, request: InferRequest) -> None:
-        """Hand `request` to the scheduler, which has instances, without ringing any: `offered` does that for all. The caller holds the lock."""
-        self._scheduler.enqueue(request)
 
     def offered(self, count: int, now_ns: int) -> None:
         """Take note that the scheduler has `count` more requests, and ring an idle instance; the lock is still the one that they came under."""

@@ -9,6 +9,7 @@ from tritonpy import CallbackSink, encode_strings
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.forms import EACH_LENGTH, MOST_LENGTHS, MOST_STACKED, Form, KnownForms
 from tritonpy_frontend_grpc.known_layouts import InputLayout, KnownLayouts, Layout, outline_of
+from tritonpy_frontend_grpc.wire.frames import prefix
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 SINK = CallbackSink(lambda *_: None)
@@ -150,3 +151,30 @@ def test_texts_and_large_messages_are_not_copied_beside_others():
     raw = request.SerializeToString()
     large = InputLayout("X", "FP32", many.shape, many.shape, many.dtype, many.nbytes)
     assert not Form(raw, Layout("m", -1, "", False, (large,), None, 0, 0, False), outline_of(raw)).stacks(raw)
+
+
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+def test_a_message_with_its_prefix_goes_on_in_a_form_if_only_its_data_and_id_differ(kind):
+    raw = floats_alone("id-1")
+    form = form_of_floats(raw)
+    other = floats_alone("id-2", (5, 6))
+    assert form.continues(kind(prefix(other) + other))
+    for framed in (
+        other,
+        prefix(other) + other[:-1],
+        prefix(other) + other + b"x",
+        b"\x01" + prefix(other)[1:] + other,
+        prefix(other)[:-1] + b"\0" + other,
+        prefix(other) + other.replace(b"X", b"Y"),
+    ):
+        assert not form.continues(kind(framed))
+
+
+@given(st.integers(0, len(floats_alone("ab")) + 4), st.integers(0, 255), st.sampled_from(["", "ab"]))
+def test_a_message_goes_on_in_a_form_where_it_fits_and_its_prefix_is_right(at, value, request_id):
+    raw = floats_alone(request_id)
+    framed = bytearray(prefix(raw) + raw)
+    if at < len(framed):
+        framed[at] = value
+    form = form_of_floats(raw)
+    assert form.continues(framed) == (framed[:5] == prefix(raw) and form.fits(bytes(framed[5:])))

@@ -15,6 +15,7 @@ from tritonpy import Unsupported
 from tritonpy_frontend_grpc.call import InferCall
 from tritonpy_frontend_grpc.service import InferenceService
 from tritonpy_frontend_grpc.stream import Window
+from tritonpy_frontend_grpc.wire.frames import prefix
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest, ModelInferResponse
 
 from .fake_engine import FakeEngine, echo, eventually, number, run, serving
@@ -346,6 +347,27 @@ def test_a_call_that_is_cancelled_before_it_was_handed_over_reaches_no_model():
             request.respond(echo(request))
         await eventually(lambda: calls[0].answers and calls[2].answers)
         assert [value_of(calls[0]), calls[1].answers, value_of(calls[2])] == [0, [], 2]
+        await service.drain()
+
+    with_service(use, engine)
+
+
+def test_calls_that_join_others_are_counted_until_they_are_answered_or_cancelled():
+    engine = FakeEngine()
+
+    async def use(service, send):
+        for request in engine.held:
+            request.respond(echo(request))
+        service.together.begin()
+        calls = [send(0), Collected(), Collected()]
+        for value, call in enumerate(calls[1:], start=1):
+            raw = message_of(value)
+            assert service.join(prefix(raw) + raw, call)
+        service.cancel(calls[2])
+        service.together.end()
+        await eventually(lambda: calls[0].answers and calls[1].answers)
+        assert [value_of(call) for call in calls[:2]] == [0, 1]
+        assert calls[2].answers == []
         await service.drain()
 
     with_service(use, engine)

@@ -7,6 +7,7 @@ from tritonpy import CallbackSink, InvalidArgument
 from tritonpy_frontend_grpc.forms import Form
 from tritonpy_frontend_grpc.known_layouts import InputLayout, Layout, outline_of
 from tritonpy_frontend_grpc.together import Together
+from tritonpy_frontend_grpc.wire.frames import prefix
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 FLOATS = InputLayout("X", "FP32", (1, 2), (1, 2), np.dtype(np.float32), 8)
@@ -143,3 +144,24 @@ def test_a_fault_of_the_engine_ends_each_call(together, recorder):
     together.take(known, message(), Call(2))
     together.end()
     assert recorder.told[2:] == [2]
+
+
+def framed(raw):
+    return prefix(raw) + raw
+
+
+def test_messages_like_the_last_one_join_it(together, recorder):
+    known = form()
+    assert not together.join(framed(message(0)), Call(0))  # like nothing yet
+    together.begin()
+    assert not together.join(framed(message(0)), Call(0))
+    together.take(known, message(0), Call(0))
+    assert together.join(framed(message(1, request_id="xyz")), Call(1))
+    assert not together.join(framed(message(2, model="n")), Call(2))
+    together.take(form("n"), message(2, model="n"), Call(2))
+    assert not together.join(framed(message(3)), Call(3))
+    together.end()
+    assert not together.join(framed(message(4, model="n")), Call(4))
+    assert recorder.told == [[0, 1], 2]
+    assert [request.id for request in recorder.requests] == ["abc", "xyz"]
+    assert [request.inputs["X"].data.tolist() for request in recorder.requests] == [[[0, 0]], [[1, 1]]]

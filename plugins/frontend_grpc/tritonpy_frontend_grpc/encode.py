@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritonpy import Internal, ParameterValue, RegionSlice, Tensor
-from tritonpy.ipc import PlacedRow, Signature
+from tritonpy.ipc import PlacedRow, Rows, Signature
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tritonpy import InferResponse
+
+    Bytes = npt.NDArray[np.uint8]
 
 # Field number and wire type of what is written by hand: raw_output_contents of one, infer_response of the other.
 _RAW_OUTPUT = bytes([ModelInferResponse.RAW_OUTPUT_CONTENTS_FIELD_NUMBER << 3 | 2])
 _LONGEST = 2**31 - 1  # bytes of a message that protobuf reads
+_SHORT = 4096  # bytes of a row's data that are copied once more, for the rows of a batch to be written together
 _NOTHING = np.empty(0, np.uint8)
 _INFER_RESPONSE = bytes([ModelStreamInferResponse.INFER_RESPONSE_FIELD_NUMBER << 3 | 2])
 
@@ -78,38 +83,48 @@ def _closing(request_id: str, model: str, version: str, final: bool) -> ModelInf
 
 
 def _parts(response: InferResponse, flag: bytes) -> list[Any]:
-    parts: list[Any] = [_model(response.model_name, response.model_version)]
+    parts: list[Any] = [flag] if flag else []
     if response.id:
         parts.append(ModelInferResponse(id=response.id).SerializeToString())
     if response.parameters:
         parts.append(_parameters(response.parameters))
-    parts.append(flag)
     outputs = response.outputs
-    if isinstance(outputs, PlacedRow):
-        _add_row(parts, outputs)
+    if isinstance(outputs, PlacedRow) and outputs.block.signature.nbytes <= _SHORT:
+        messages, size = outputs.block.derived(_messages, response.model_name, response.model_version)
+        parts.append(messages[outputs.place * size : (outputs.place + 1) * size])
         return parts
+    parts.append(_model(response.model_name, response.model_version))
     raws: list[Any] = []
-    for tensor in response.outputs:
+    for tensor in outputs:
         parts.append(_output(tensor.name, tensor.datatype, tensor.shape))
         data = tensor.data if isinstance(tensor.data, np.ndarray) else _on_host(tensor)
         raws += (_RAW_OUTPUT, _varint(data.nbytes), data)
     return parts + raws
 
 
-def _add_row(parts: list[Any], row: PlacedRow) -> None:
-    place, block = row.place, row.block
-    described, columns = _described(block.signature)
-    parts.append(described)
-    for (prefix, nbytes), buffer in zip(columns, block.buffers(), strict=True):
-        parts += (prefix, buffer[place * nbytes : (place + 1) * nbytes])
+def _messages(rows: Rows, model: str, version: int) -> tuple[bytes, int]:
+    """Return what is said of each row, one behind the other, and the bytes of one: outputs of the same names, types and shapes differ in their data alone."""
+    like, places = _like(rows.signature, model, version)
+    table = np.empty((rows.count, like.size), np.uint8)
+    table[:] = like
+    for (start, end), part in zip(places, rows.parts(0, rows.count), strict=True):
+        table[:, start:end] = part.reshape(rows.count, end - start)
+    return table.tobytes(), like.size
 
 
 @lru_cache(maxsize=1024)
-def _described(signature: Signature) -> tuple[bytes, list[tuple[bytes, int]]]:
-    """Return what rows of a signature have in common: what they are, and what goes ahead of the bytes of each output."""
-    outputs = [_output(each.name, each.datatype, each.shape) for each in signature.columns]
-    sizes = [each.nbytes or 0 for each in signature.columns]
-    return b"".join(outputs), [(_RAW_OUTPUT + _varint(nbytes), nbytes) for nbytes in sizes]
+def _like(signature: Signature, model: str, version: int) -> tuple[Bytes, list[tuple[int, int]]]:
+    """Return what is said of a row whose data is zero, and where the data of each output lies in it."""
+    message = _model(model, version) + b"".join(
+        [_output(each.name, each.datatype, each.shape) for each in signature.columns]
+    )
+    places = []
+    for column in signature.columns:
+        nbytes = column.nbytes or 0
+        message += _RAW_OUTPUT + _varint(nbytes)
+        places.append((len(message), len(message) + nbytes))
+        message += bytes(nbytes)
+    return np.frombuffer(message, np.uint8), places
 
 
 @lru_cache(maxsize=1024)

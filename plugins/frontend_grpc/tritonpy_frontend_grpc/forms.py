@@ -13,6 +13,7 @@ import numpy as np
 from tritonpy import DTYPES, InferRequest, InvalidArgument, SequenceInfo, Sink, Tensor, now_ns
 from tritonpy.ipc import ALIGNMENT, Block, Column, PlacedInputs, Signature
 from tritonpy_frontend_grpc.sequence_entries import sequence_of
+from tritonpy_frontend_grpc.wire.frames import PREFIX
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,7 +39,7 @@ class Place(NamedTuple):
 class Form:
     """What the messages of one form have in common: the length, the layout, and every byte but those of the id, the data and what it says of its sequence."""
 
-    __slots__ = ("_fixed", "_id", "_places", "_sequence", "_signature", "_spans", "layout")
+    __slots__ = ("_fixed", "_framed", "_framed_length", "_id", "_places", "_sequence", "_signature", "_spans", "layout")
 
     def __init__(self, raw: bytes, layout: Layout, outline: Outline) -> None:
         self.layout = layout
@@ -47,6 +48,12 @@ class Form:
         holes = sorted([span for span in (outline.id_span, *outline.sequence, *outline.spans) if span[0] < span[1]])
         edges = [0, *[edge for hole in holes for edge in hole], len(raw)]
         self._fixed = [(start, end, raw[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        framed = PREFIX.pack(0, len(raw)) + raw
+        self._framed_length = len(framed)
+        inner = [edge + PREFIX.size for edge in edges[1:]]
+        self._framed = [
+            (start, end, framed[start:end]) for start, end in zip([0, *inner[1::2]], inner[::2], strict=True)
+        ]
         self._places = [
             Place(
                 each.name,
@@ -81,6 +88,15 @@ class Form:
         """Say whether a message of the same length has this form."""
         for start, end, fixed in self._fixed:  # noqa: SIM110 - asked of each request, and half as fast as an expression
             if raw[start:end] != fixed:
+                return False
+        return True
+
+    def continues(self, framed: bytes | memoryview) -> bool:
+        """Say whether these bytes are one message of this form with its prefix, not compressed."""
+        if len(framed) != self._framed_length:
+            return False
+        for start, end, fixed in self._framed:  # noqa: SIM110 - as in `fits`
+            if framed[start:end] != fixed:
                 return False
         return True
 

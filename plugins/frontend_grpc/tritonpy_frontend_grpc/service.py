@@ -128,6 +128,13 @@ class InferenceService:
         elif not self.together.collects or not self._collected(raw, call):
             self._begin(raw, call)
 
+    def join(self, framed: bytes | memoryview, call: InferCall) -> bool:
+        """Take a message with its prefix, if it can be collected by what it has in common with the last one; otherwise it is `infer`'s."""
+        if not self.together.join(framed, call):
+            return False
+        self._gate.enter()
+        return True
+
     def _collected(self, raw: bytes, call: InferCall) -> bool:
         """Leave a message to be handed over with others, if it can be; otherwise those that came before it are."""
         together = self.together

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tritonpy import Engine, InferRequest, Sink
+from tritonpy_frontend_grpc.wire.frames import PREFIX
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.call import InferCall
@@ -50,6 +51,13 @@ class Together:
             self.hand_over()
             self._form = form
         self._arrived.append((raw, call))
+
+    def join(self, framed: bytes | memoryview, call: InferCall) -> bool:
+        """Collect a message with its prefix that is of the form of the last one; False where it is not, or none was collected yet."""
+        if self._form is None or not self._form.continues(framed):
+            return False
+        self._arrived.append((bytes(framed[PREFIX.size :]), call))
+        return True
 
     def hand_over(self) -> None:
         """Hand over what came so far: what comes next must not overtake it."""

@@ -40,7 +40,8 @@ class Patrol:
     def watch(self, watched: Watched) -> None:
         """Look at it from now on."""
         self._young.add(watched)
-        self._set_out()
+        if not self._walking:
+            self._set_out()
 
     def expect(self, expected: Expected) -> None:
         """Look at it, if it is not watched in the next round. May be called from any thread, and wakes the event loop about once per round."""

@@ -28,7 +28,7 @@ class GrpcApplication(Application):
         self.serving = Serving(engine, options, context)
         self._around = surroundings
         self._loop = asyncio.get_running_loop()
-        self._last_head: Head | None = None
+        self._last: tuple[Head, Serving | None] | None = None
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         """Begin a call; return ANSWERED, or a coroutine. What is no gRPC call gets 415 Unsupported Media Type."""
@@ -47,24 +47,23 @@ class GrpcApplication(Application):
         serving = self.serving
         if scope["path"] != INFER or serving.asks_who_calls or serving.tells:
             return False
-        head = self._head_of(scope)
-        if head is None:
-            return False
-        call = EnvoyInferCall(serving.service, self._around, head, receive, send, serving)
+        last = self._last
+        if last is None or last[0].pairs != scope["headers"] or last[0].method != scope["method"]:
+            last = self._look_at(Head(scope["method"], INFER, scope["headers"]))
+            if last is None:
+                return False
+        call = EnvoyInferCall(serving.service, self._around, last[0], receive, send, last[1])
         at_hand = self._around.next_future.ask(receive, call)
         if at_hand is not None:
             call_on(self._loop, call.set_result, at_hand)
         return True
 
-    def _head_of(self, scope: Any) -> Head | None:
-        """Return the head of a call of ModelInfer, None where it is no gRPC call: that of the last one, if it says the same, as those of one client do."""
-        head = self._last_head
-        if head is None or head.pairs != scope["headers"] or head.method != scope["method"]:
-            head = Head(scope["method"], INFER, scope["headers"])
-            if not is_grpc_type(head.headers.get(b"content-type", b"")):
-                return None
-            self._last_head = head
-        return head
+    def _look_at(self, head: Head) -> tuple[Head, Serving | None] | None:
+        """Return a head of ModelInfer and who has to admit its calls one by one, None where it is no gRPC call; the next ones mostly say the same."""
+        if not is_grpc_type(head.headers.get(b"content-type", b"")):
+            return None
+        self._last = head, None if self.serving.admits_all(head) else self.serving
+        return self._last
 
     def _infer(self, head: Head, receive: Any, send: Any) -> None:
         serving = self.serving

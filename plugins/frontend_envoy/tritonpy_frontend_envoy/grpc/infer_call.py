@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tritonpy_frontend_envoy.grpc.replies import END, OK, START, chunk, only_trailers, start, whole
-from tritonpy_frontend_grpc.wire.frames import Frame, prefix
+from tritonpy_frontend_grpc.wire.frames import prefix
 from tritonpy_frontend_grpc.wire.infer_call import CarriedInferCall
 from tritonpy_frontend_grpc.wire.replies import head_of
 
@@ -60,10 +60,10 @@ class EnvoyInferCall(CarriedInferCall):
         """Ask whether the client is there, and for what it has sent."""
         self._around.next_future.receive(self._receive, self)
 
-    def begin(self, frame: Frame) -> None:
-        """Hand the message over, and look after the client from now on."""
+    def begun(self) -> None:
+        """Look after the client from now on."""
+        self._begun = True
         self._around.patrol.watch(self)
-        super().begin(frame)
 
     def send_answer(self, message: bytes) -> None:
         send = self._send

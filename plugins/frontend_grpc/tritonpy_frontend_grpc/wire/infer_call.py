@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class CarriedInferCall(CarriedCall, InferCall):
     """One call: reads its message, hands it over, and sends the answer."""
 
+    joins = True  # its message need not be looked at before it is handed over
     _frames: Frames | None = None
     _begun = False  # the message is the service's
     _finishing: asyncio.Task[None] | None = None
@@ -58,6 +59,9 @@ class CarriedInferCall(CarriedCall, InferCall):
         """Take the next part of the body; `more` says whether another one follows. What follows a message that was handed over is dropped."""
         if self.over or self._begun:
             return
+        if self._frames is None and self.joins and self._service.join(part, self):
+            self.begun()
+            return
         if self._frames is None and len(part) >= PREFIX.size:
             packed, length = PREFIX.unpack_from(part)
             if PREFIX.size + length == len(part):
@@ -72,8 +76,12 @@ class CarriedInferCall(CarriedCall, InferCall):
         except TritonError as error:
             self.fail(error)
             return
-        self._begun = True
+        self.begun()
         self._service.infer(message, self)
+
+    def begun(self) -> None:
+        """Take note that the message is the service's from now on."""
+        self._begun = True
 
     def leave(self) -> None:
         """Take note that the client left."""

@@ -16,6 +16,7 @@ from tritonpy_protos import SERVICE
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.wire.carried_call import CarriedCall
     from tritonpy_frontend_grpc.wire.exchange import Exchange
+    from tritonpy_frontend_grpc.wire.head import Head
     from tritonpy_frontend_grpc.wire.infer_call import CarriedInferCall
 
 INFER = f"/{SERVICE}/ModelInfer"
@@ -61,6 +62,14 @@ class Serving:
             call.fail(self._failure(error))
             return False
         return True
+
+    def admits_all(self, head: Head) -> bool:
+        """Say whether `admit` would have nothing to do for calls with this head, whoever makes them and whenever."""
+        try:
+            head.check()
+        except TritonError:
+            return False
+        return b"grpc-timeout" not in head.headers and self._compression is None and self._access is None
 
     def knows(self, path: str) -> bool:
         """Say whether a path is that of a method other than ModelInfer."""
