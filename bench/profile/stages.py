@@ -34,13 +34,13 @@ IN_WORKER = {
 }
 _HTTP = {
     "tritonpy_frontend_http.protocol:InferProtocol.data_received": "parse",
-    "tritonpy.types.sink:LoopSink._drain": "encode",
+    "tritonpy.types.sink:TurnSink._drain": "encode",
     "tritonpy_frontend_http.protocol:InferCycle.finish": "write",
 }
 _GRPC = {
     "tritonpy_frontend_grpc.service:InferenceService.infer": "parse",
-    "tritonpy.types.sink:LoopSink._drain": "answer",
-    "tritonpy_frontend_grpc.service:encode_response": "encode",
+    "tritonpy.types.sink:TurnSink._drain": "answer",
+    "tritonpy_frontend_grpc.answering:encode_response": "encode",
     "tritonpy_frontend_grpc.service:InferenceService._end": "write",
 }
 PROTOCOLS = {"http": _HTTP, "grpc": _GRPC}

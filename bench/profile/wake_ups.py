@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
-from tritonpy import LoopSink
+from tritonpy import TurnSink
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.inline_slot import InlineSlot
 from tritonpy.runners.slot import Slot
@@ -24,8 +24,8 @@ class WakeUps:
     def patch(self) -> None:
         """Begin to take notes."""
         rung: dict[Slot, int] = {}
-        woken: dict[LoopSink, int] = {}
-        wait, wake, drain = Dispatcher.wait_ring, LoopSink._wake, LoopSink._drain
+        woken: dict[TurnSink, int] = {}
+        wait, wake, drain = Dispatcher.wait_ring, TurnSink._wake, TurnSink._drain
 
         def noting(ring: Callable[[Any], None]) -> Callable[[Slot], None]:
             def noted_ring(slot: Slot) -> None:
@@ -39,11 +39,11 @@ class WakeUps:
             if slot in rung:
                 self._to_instance.append(perf_counter_ns() - rung.pop(slot))
 
-        def noted_wake(sink: LoopSink) -> None:
+        def noted_wake(sink: TurnSink) -> None:
             woken[sink] = perf_counter_ns()
             wake(sink)
 
-        def noted_drain(sink: LoopSink) -> None:
+        def noted_drain(sink: TurnSink) -> None:
             if sink in woken:
                 self._to_loop.append(perf_counter_ns() - woken.pop(sink))
             drain(sink)
@@ -51,8 +51,8 @@ class WakeUps:
         for kind in (Slot, InlineSlot):
             self._replace(kind, "ring", noting(kind.ring))
         self._replace(Dispatcher, "wait_ring", noted_wait)
-        self._replace(LoopSink, "_wake", noted_wake)
-        self._replace(LoopSink, "_drain", noted_drain)
+        self._replace(TurnSink, "_wake", noted_wake)
+        self._replace(TurnSink, "_drain", noted_drain)
 
     def restore(self) -> None:
         """Stop to take notes."""

@@ -132,9 +132,7 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
         if batched:
             _check_rows(model, tensors, requests[0].batch_size)
         whole: Sequence[Sequence[Tensor]] = [_wanted(model, request, tensors) for request in requests]
-    elif model.layout is None and batch.slots is None and (each := _equal_rows(requests, tensors)):
-        _check_rows(model, tensors, each * len(requests))
-        stack = _stack(tensors, each, len(requests))
+    elif model.layout is None and batch.slots is None and (stack := _stack(model, requests, tensors)) is not None:
         whole = [PlacedRow(stack, place) for place in range(len(requests))]
     else:
         columns = _columns(batch, model, tensors)
@@ -149,25 +147,24 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     ]  # fmt: skip
 
 
-def _equal_rows(requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]) -> int:
-    """Return how many rows each request has if they are as many and all outputs are wanted, as arrays of numbers; 0 where it is not so."""
+def _stack(model: ModelContext, requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]) -> Stack | None:
+    """Return the rows of all requests if each has as many of them and wants all outputs, as arrays of numbers; None where it is not so."""
     rows, outputs = requests[0].batch_size, requests[0].outputs
     for request in requests:
         if request.batch_size != rows or request.outputs is not outputs:
-            return 0
-    if outputs is not None and [*outputs] != [*tensors]:
-        return 0
+            return None
+    if not tensors or (outputs is not None and [*outputs] != [*tensors]):
+        return None
+    described, arrays = [], []
     for tensor in tensors.values():
         data = tensor.data
         plain = type(data) is np.ndarray and tensor.device == CPU and tensor.datatype != "BYTES"
         if not plain or not data.flags.c_contiguous:
-            return 0
-    return rows if tensors else 0
-
-
-def _stack(tensors: Mapping[str, Tensor], rows: int, count: int) -> Stack:
-    described = tuple([(each.name, each.datatype, (rows, *each.shape[1:])) for each in tensors.values()])
-    return Stack(_signature(described), count, [each.data for each in tensors.values()], Tensor)
+            return None
+        described.append((tensor.name, tensor.datatype, (rows, *tensor.shape[1:])))
+        arrays.append(data)
+    _check_rows(model, tensors, rows * len(requests))
+    return Stack(_signature(tuple(described)), len(requests), arrays, Tensor)
 
 
 @lru_cache(maxsize=1024)

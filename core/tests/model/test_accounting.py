@@ -1,234 +1,211 @@
-"""Whatever becomes of requests, what is counted agrees with what their callers saw."""
+"""A batch that leaves as it was run is counted in sums: what they come to is what one request after the other would."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+import pytest
 
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
+from tritonpy.clock import now_ns
 from tritonpy.config.server.latency_settings import LatencySettings
 from tritonpy.direct import DirectScheduler
-from tritonpy.errors import Cancelled, Internal, InvalidArgument, QueueFull, QueueTimeout, TritonError, Unavailable
-from tritonpy.model.loaded import LoadedModel
-from tritonpy.model.request_check import RequestCheck
+from tritonpy.errors import Internal
+from tritonpy.model.accounting import Accounting
+from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.testing.parse import model_config
-from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import Witness
-from tritonpy.types import InferRequest, InferResponse, Tensor
+from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
+from tritonpy.types.work import Work
 
-CONFIG = """
-name: "m"
-model_transaction_policy {{ decoupled: {} }}
-instance_group [{{ kind: KIND_GPU gpus: [0] }}]
-input [{{ name: "IN" data_type: TYPE_INT32 dims: [1] }}]
-output [{{ name: "OUT" data_type: TYPE_INT32 dims: [1] }}]
-"""
-ROOM = 3
-BROKEN = InferResponse((), error=Internal("the model broke"))
-which = st.integers(0, 10)
+SINK = CallbackSink(lambda request, response: None)
+COUNT = 3
 
 
-def no_policy(name: str) -> BatchPolicy:
-    raise AssertionError(f"nobody needs policy '{name}' here")
+class Counting(Accounting):
+    """Says how it counted."""
+
+    def __init__(self, dispatcher: Dispatcher, latencies: LatencySettings) -> None:
+        config = model_config('name: "m" max_batch_size: 8')
+        log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {})
+        context = ModelContext("m", 7, config, Path(), Path(), {}, {}, NoOptions(), None, log)  # type: ignore[arg-type]
+        super().__init__(context, latencies, dispatcher)
+        self.one_by_one = 0
+
+    def _one_by_one(self, *arguments: object) -> object:  # type: ignore[override]
+        self.one_by_one += 1
+        return super()._one_by_one(*arguments)  # type: ignore[arg-type]
 
 
-class Bounded(DirectScheduler):
-    """Has room for a few."""
-
-    def enqueue(self, request: InferRequest) -> None:
-        if len(self._queue) >= ROOM:
-            raise QueueFull("Exceeds maximum queue size")
-        super().enqueue(request)
-
-    def time_out(self) -> None:
-        """Answer the oldest request as one that waited too long."""
-        request = self._queue.popleft()
-        request.respond(InferResponse.failed(request, QueueTimeout("Request timeout expired")))
-
-
-class Requests(RuleBasedStateMachine):
-    """One model whose instance is the test: it takes requests and answers them well, badly, in parts, too late, or all at once."""
+class Costs(BatchPolicy):
+    """Keeps what it is told."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.timer, self.witness, self.engine = Timer(), Witness(), ToyEngine()
-        self.waiting: list[InferRequest] = []
-        self.running: list[InferRequest] = []
-        self.ended: list[InferRequest] = []
-        self.spoken = 0  # answers of the model itself, of all requests
-        self.late = 0
+        self.told: list[int] = []
 
-    @initialize(decoupled=st.booleans())
-    def load(self, decoupled: bool) -> None:
-        config = model_config(CONFIG.format(str(decoupled).lower()))
-        log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {"model": "m", "version": 1})
-        context = ModelContext("m", 1, config, Path(), Path(), {}, {}, NoOptions(), self.engine, log)
-        latencies = LatencySettings(histograms=True, summaries=True)
-        self.model = LoadedModel(context, RequestCheck(config, "m"), {}, self.timer, (), latencies=latencies)
-        self.scheduler = Bounded(SchedulerContext("m", 1, config, self.engine, no_policy, self.model.dispatcher.wake))
-        self.model.attach(self.scheduler)
-        self.slot = Slot(InstanceContext("m_0", "GPU", 0, 0))
+    def plan(self, pending: object, now_ns: int) -> object:  # type: ignore[override]
+        raise AssertionError("nobody asks")
 
-    def sorted(self) -> None:
-        """Move the requests that were answered meanwhile to the ended ones."""
-        for place in (self.waiting, self.running):
-            for request in [each for each in place if each.answered]:
-                place.remove(request)
-                self.ended.append(request)
-
-    def pick(self, number: int) -> InferRequest:
-        return self.running[number % len(self.running)]
-
-    @rule(wrong=st.booleans())
-    def send(self, wrong: bool) -> None:
-        tensor = Tensor.from_numpy("IN", np.zeros(2 if wrong else 1, np.int32))
-        request = InferRequest("m", {"IN": tensor}, self.witness.sink, accepts_decoupled=True)
-        try:
-            self.model.infer(request)
-        except (QueueFull, InvalidArgument):
-            assert wrong or len(self.waiting) == ROOM
-        else:
-            self.waiting.append(request)
-
-    @rule()
-    def take(self) -> None:
-        batch = self.model.dispatcher.take_or_idle(self.slot)
-        self.slot.bell.acquire(blocking=False)
-        for request in batch.requests if batch is not None else ():
-            self.waiting.remove(request)
-            self.running.append(request)
-
-    @precondition(lambda self: self.running)
-    @rule(number=which, final=st.booleans(), empty=st.booleans())
-    def succeed(self, number: int, final: bool, empty: bool) -> None:
-        final = final or not self.model.decoupled
-        outputs = () if empty else [Tensor.from_numpy("OUT", np.zeros(1, np.int32))]
-        self.pick(number).respond(InferResponse(outputs, final=final, empty=empty and final))
-        self.spoken += 1
-        self.sorted()
-
-    @precondition(lambda self: self.running)
-    @rule(number=which, error=st.sampled_from([Internal, Cancelled, Unavailable]))
-    def fail(self, number: int, error: type[TritonError]) -> None:
-        request = self.pick(number)
-        request.respond(InferResponse.failed(request, error("it failed")))
-        self.spoken += 1
-        self.sorted()
-
-    @precondition(lambda self: self.running)
-    @rule()
-    def answer_all_at_once(self) -> None:
-        self.model.answer(self.running, [InferResponse(()) for _ in self.running])
-        self.spoken += len(self.running)
-        self.sorted()
-
-    @precondition(lambda self: self.running)
-    @rule(number=which)
-    def hand_back(self, number: int) -> None:
-        self.pick(number).reschedule()  # which this scheduler answers with an error
-        self.sorted()
-
-    @precondition(lambda self: self.ended)
-    @rule(number=which)
-    def answer_late(self, number: int) -> None:
-        self.ended[number % len(self.ended)].respond(InferResponse(()))
-        self.late += 1
-
-    @rule(number=which)
-    def cancel(self, number: int) -> None:
-        everybody = [*self.waiting, *self.running, *self.ended]
-        if everybody:
-            everybody[number % len(everybody)].cancel()
-        self.sorted()
-
-    @precondition(lambda self: self.waiting)
-    @rule()
-    def wait_too_long(self) -> None:
-        with self.model.dispatcher.lock:
-            self.scheduler.time_out()
-        self.model.dispatcher.flush()
-        self.sorted()
-
-    @invariant()
-    def sums_agree(self) -> None:
-        statistics, gauges = self.model.statistics(), self.model.gauges()
-        times = statistics.inference_stats
-        answers = [answer for request in self.ended for answer in self.witness.answers(request) if answer.final]
-        assert times.success.count + times.fail.count == len(self.ended) == len(answers)
-        assert times.fail.count == sum(gauges.failures.values()) == sum(answer.error is not None for answer in answers)
-        assert (gauges.pending, gauges.late_answers) == (len(self.waiting), self.late)
-        assert self.model.open == len(self.waiting) + len(self.running)
-        assert statistics.inference_count == times.success.count
-        for part in (times.queue, times.compute_input, times.compute_infer, times.compute_output):
-            assert part.count == times.success.count
-        assert statistics.execution_count == sum(batch.compute_infer.count for batch in statistics.batch_stats)
-
-    @invariant()
-    def shares_are_the_whole(self) -> None:
-        whole, gauges = self.model.statistics(), self.model.gauges()
-        parts = [share.statistics for share in gauges.shares]
-        assert [share.gpu for share in gauges.shares] == [None, 0]
-        for read in (
-            lambda each: each.inference_stats.success,
-            lambda each: each.inference_stats.queue,
-            lambda each: each.inference_stats.fail,
-        ):
-            assert (sum(read(part).count for part in parts), sum(read(part).ns for part in parts)) == (
-                read(whole).count,
-                read(whole).ns,
-            )
-        assert sum(part.execution_count for part in parts) == whole.execution_count
-        assert {
-            reason: sum(share.failures[reason] for share in gauges.shares) for reason in gauges.failures
-        } == gauges.failures
-
-    @invariant()
-    def distributions_agree(self) -> None:
-        gauges, success = self.model.gauges(), self.model.statistics().inference_stats.success.count
-        everybody = [*self.waiting, *self.running, *self.ended]
-        spoken = [request for request in everybody if any(not answer.empty for answer in self.witness.answers(request))]
-        assert gauges.first_response is not None
-        assert gauges.first_response.count == len(spoken)
-        assert {summary.count for summary in gauges.summaries.values()} == {success}
-
-    @invariant()
-    def places_agree(self) -> None:
-        places = self.model.statistics().response_stats
-        counted = sum(
-            each.success.count + each.fail.count + each.empty_response.count + each.cancel.count
-            for each in places.values()
-        )
-        assert counted == (self.spoken if self.model.decoupled else 0)
-
-    def teardown(self) -> None:
-        for request in list(self.waiting):
-            request.cancel()
-        self.model.answer(self.running, [BROKEN] * len(self.running))
-        self.sorted()
-        self.sums_agree()
-        self.witness.check(*self.ended)
-        assert (self.model.open, self.model.gauges().pending) == (0, 0)
-        self.model.close()
-        self.timer.stop()
-        self.engine.__exit__()
+    def executed(self, rows: int, busy_ns: int) -> None:
+        self.told.append(rows)
 
 
-def test_sums_agree_whatever_becomes_of_requests() -> None:
-    run_state_machine_as_test(Requests, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))
+class Hall:
+    """An instance with one batch, and who counts its answers."""
+
+    def __init__(self, timer: Timer, latencies: LatencySettings = LatencySettings()) -> None:  # noqa: B008
+        self.dispatcher = Dispatcher(timer)
+        self.scheduler = DirectScheduler(SchedulerContext("m", 1, None, None, None, None))  # type: ignore[arg-type]
+        self.dispatcher.attach(self.scheduler)
+        self.accounting = Counting(self.dispatcher, latencies)
+        self.slot = Slot(InstanceContext("m_0_0", "CPU", 0, 0))
+        self.batch = self.batch_of(COUNT)
+
+    def batch_of(self, count: int) -> Batch:
+        requests = [
+            InferRequest("m", {}, SINK, received_ns=10 * number, queued_ns=20 * number, batch_size=2)
+            for number in range(1, count + 1)
+        ]
+        batch = Batch(requests, instance=self.slot, start_ns=100, input_end_ns=150, infer_end_ns=250)
+        for request in requests:
+            request.batch = batch
+        self.slot.open += count
+        return batch
+
+    def answers(self) -> list[InferResponse]:
+        return [InferResponse((), "m", 7) for _ in self.batch.requests]
+
+    def count(self, requests: list[InferRequest], responses: list[InferResponse], at: int = 300) -> tuple[int, int]:
+        with self.dispatcher.lock:
+            answers, last = self.accounting.answered(requests, responses, 0, at)
+        assert [request for request, _ in answers] == [each for each in requests if each in self.batch.requests][
+            : len(answers)
+        ]
+        return len(answers), last
+
+
+@pytest.fixture
+def timer() -> Iterator[Timer]:
+    timer = Timer()
+    yield timer
+    timer.stop()
+
+
+def test_the_sums_are_those_of_one_request_after_the_other(timer: Timer) -> None:
+    whole, single = Hall(timer), Hall(timer)
+    assert whole.count(whole.batch.requests, whole.answers()) == (COUNT, COUNT)
+    assert single.count(list(single.batch.requests), single.answers()) == (COUNT, COUNT)
+    assert (whole.accounting.one_by_one, single.accounting.one_by_one) == (0, 1)
+    counted = [hall.accounting.statistics() for hall in (whole, single)]
+    for statistics in counted:
+        statistics.last_inference = 0
+    assert counted[0] == counted[1]
+    times = counted[0].inference_stats
+    assert (times.success.count, times.success.ns) == (COUNT, 290 + 280 + 270)
+    assert (times.queue.ns, times.compute_input.ns, times.compute_infer.ns, times.compute_output.ns) == (
+        180,
+        150,
+        300,
+        150,
+    )
+    assert (counted[0].inference_count, counted[0].execution_count) == (2 * COUNT, 1)
+    assert [each.answered for each in whole.batch.requests] == [True] * COUNT
+    assert (whole.slot.open, single.slot.open) == (0, 0)
+
+
+def answered_before(hall: Hall, responses: list[InferResponse]) -> None:
+    hall.count([hall.batch.requests[1]], [responses[1]])
+
+
+def fails(_hall: Hall, responses: list[InferResponse]) -> None:
+    responses[1].error = Internal("no")
+
+
+def goes_on(_hall: Hall, responses: list[InferResponse]) -> None:
+    responses[1].final = False
+
+
+def nameless(_hall: Hall, responses: list[InferResponse]) -> None:
+    responses[1].model_version = -1
+
+
+def costs(hall: Hall, _responses: list[InferResponse]) -> None:
+    hall.batch.requests[1].work = Work()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "left"),
+    [
+        (answered_before, (COUNT - 1, COUNT - 1), 0),
+        (fails, (COUNT, COUNT), 0),
+        (goes_on, (COUNT, COUNT - 1), 1),
+        (nameless, (COUNT, COUNT), 0),
+        (costs, (COUNT, COUNT), 0),
+    ],
+)
+def test_where_one_answer_is_another_matter_each_is_looked_at(
+    timer: Timer, change: Callable[[Hall, list[InferResponse]], None], expected: tuple[int, int], left: int
+) -> None:
+    hall = Hall(timer)
+    responses = hall.answers()
+    change(hall, responses)
+    before = hall.accounting.one_by_one
+    with hall.dispatcher.lock:
+        answers, last = hall.accounting.answered(hall.batch.requests, responses, 0, 300)
+    assert (len(answers), last) == expected
+    assert hall.accounting.one_by_one == before + 1
+    assert hall.slot.open == left
+    statistics = hall.accounting.statistics()
+    assert statistics.execution_count == 1
+    assert statistics.inference_stats.fail.count == (1 if change is fails else 0)
+    assert all(response.model_version == 7 for response in responses)
+
+
+def test_where_each_answer_is_measured_each_is_looked_at(timer: Timer) -> None:
+    hall = Hall(timer, LatencySettings(summaries=True))
+    assert hall.count(hall.batch.requests, hall.answers()) == (COUNT, COUNT)
+    assert hall.accounting.one_by_one == 1
+
+
+def test_an_execution_that_was_counted_is_not_counted_again(timer: Timer) -> None:
+    hall = Hall(timer)
+    hall.accounting.executed(hall.batch, 260)
+    assert hall.count(hall.batch.requests, hall.answers()) == (COUNT, COUNT)
+    assert hall.accounting.statistics().execution_count == 1
+
+
+def test_no_answers_are_nothing(timer: Timer) -> None:
+    assert Hall(timer).count([], []) == (0, 0)
+
+
+def test_policies_learn_what_a_whole_batch_cost(timer: Timer) -> None:
+    hall, costs = Hall(timer), Costs()
+    hall.accounting.teach(costs)
+    hall.count(hall.batch.requests, hall.answers())
+    assert costs.told == [2 * COUNT]
+
+
+class Released(DirectScheduler):
+    """Notes what left."""
+
+    def __init__(self) -> None:
+        super().__init__(SchedulerContext("m", 1, None, None, None, None))  # type: ignore[arg-type]
+        self.left: list[InferRequest] = []
+
+    def released(self, request: InferRequest, reschedule: bool) -> None:
+        self.left.append(request)
+
+
+def test_a_scheduler_that_wants_to_know_hears_of_each_that_left(timer: Timer) -> None:
+    hall, scheduler = Hall(timer), Released()
+    hall.dispatcher.attach(scheduler)
+    before = now_ns()
+    hall.count(hall.batch.requests, hall.answers(), before)
+    assert scheduler.left == hall.batch.requests
+    assert (hall.slot.open, hall.accounting.one_by_one) == (0, 0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import one_model
-from core.tests.toys.serving import numbers, request_of
+from core.tests.toys.serving import config_of, numbers, request_of
+from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.clock import now_ns
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import Cancelled, InvalidArgument, QueueFull, TritonError
@@ -82,6 +84,64 @@ def test_those_for_which_there_is_no_room_are_refused_and_the_others_run(model_r
         "[request id: 3] Exceeds maximum queue size",
     ]
     assert all(not witness.answers(request) for request in requests[2:])
+
+
+class AtOnce(DirectScheduler):
+    """Takes up to three at once, and notes how many."""
+
+    def __init__(self, context: SchedulerContext) -> None:
+        super().__init__(context)
+        self.taken: list[int] = []
+
+    def enqueue(self, request: InferRequest) -> None:
+        self.taken.append(1)
+        super().enqueue(request)
+
+    def enqueue_alike(self, requests: Sequence[InferRequest]) -> bool:
+        if len(requests) > 3:
+            return False
+        self.taken.append(len(requests))
+        self._queue.extend(requests)
+        return True
+
+
+class OneByOne(AtOnce):
+    """Has another idea of how a request is taken."""
+
+    def enqueue(self, request: InferRequest) -> None:
+        self.taken.append(-1)
+        self._queue.append(request)
+
+
+@pytest.mark.parametrize(("count", "batching"), [(3, ""), (4, ""), (3, "preserve_ordering: true")])
+def test_a_scheduler_may_take_them_all_at_once(model_repository: ModelRepository, count: int, batching: str) -> None:
+    witness = Witness()
+    config = config_of("toy", batch=4, more=f"dynamic_batching {{ {batching} }}")
+    with one_model(model_repository, Doubler, scheduler=AtOnce, config=config) as server:
+        model = server.engine._table.find("m", -1)
+        requests = alike(witness, count)
+        assert hand_over(server, requests) == {}
+        assert [numbers(each) for each in witness.wait(*requests)] == [[[2 * number]] for number in range(count)]
+        assert model._scheduler.taken == ([3] if count == 3 else [1] * count)
+        assert (model.open, model.waiting) == (0, 0)
+        cancelled = alike(witness, 3)
+        cancelled[1].cancel()
+        refused = hand_over(server, cancelled)
+        witness.wait(cancelled[0], cancelled[2])
+        assert model._scheduler.taken[-2:] == [1, 1]
+    assert list(refused) == ["1"]
+    witness.check(*requests, cancelled[0], cancelled[2])
+
+
+def test_what_a_base_class_takes_at_once_is_not_what_another_way_to_take_one_would(
+    model_repository: ModelRepository,
+) -> None:
+    witness = Witness()
+    with one_model(model_repository, Doubler, scheduler=OneByOne) as server:
+        requests = alike(witness, 2)
+        assert hand_over(server, requests) == {}
+        witness.wait(*requests)
+        assert server.engine._table.find("m", -1)._scheduler.taken == [-1, -1]
 
 
 @pytest.mark.parametrize(

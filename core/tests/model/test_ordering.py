@@ -21,7 +21,7 @@ def test_without_an_order_answers_leave_as_they_come() -> None:
     witness = Witness()
     first, second = requests_to(witness.sink, 2)
     delivery = AsTheyCome()
-    delivery.expect(first)
+    delivery.expect([first])
     delivery.deliver([(second, ANSWER)])
     assert witness.requests == [second]
 
@@ -31,8 +31,7 @@ def test_answers_leave_in_the_order_of_arrival(order: list[int]) -> None:
     witness = Witness()
     requests = requests_to(witness.sink, 8)
     delivery = InArrivalOrder()
-    for request in requests:
-        delivery.expect(request)
+    delivery.expect(requests)
     for index in order:
         delivery.deliver([(requests[index], ANSWER)])
     assert witness.requests == requests
@@ -43,8 +42,8 @@ def test_the_first_of_the_line_streams_and_the_others_wait_for_its_final_answer(
     witness = Witness()
     first, second = requests_to(witness.sink, 2)
     delivery = InArrivalOrder()
-    delivery.expect(first)
-    delivery.expect(second)
+    delivery.expect([first])
+    delivery.expect([second])
     part = InferResponse((), final=False)
     delivery.deliver([(second, ANSWER), (first, part)])
     assert (witness.answers(first), witness.answers(second)) == ([part], [])
@@ -56,9 +55,9 @@ def test_a_refused_arrival_holds_nobody_up() -> None:
     witness = Witness()
     refused, taken = requests_to(witness.sink, 2)
     delivery = InArrivalOrder()
-    delivery.expect(refused)
+    delivery.expect([refused])
     delivery.forget(refused)
-    delivery.expect(taken)
+    delivery.expect([taken])
     delivery.deliver([(taken, ANSWER)])
     assert witness.requests == [taken]
 
@@ -73,8 +72,7 @@ def test_a_sink_may_bring_the_next_answer_itself() -> None:
             delivery.deliver([(requests[following], ANSWER)])
 
     requests = requests_to(CallbackSink(deliver), 2000)  # deeper than the stack
-    for request in requests:
-        delivery.expect(request)
+    delivery.expect(requests)
     delivery.deliver([(requests[0], ANSWER)])
     assert seen == requests
 
@@ -83,8 +81,7 @@ def test_the_order_holds_between_threads() -> None:
     witness = Witness()
     requests = requests_to(witness.sink, 2000)
     delivery = InArrivalOrder()
-    for request in requests:
-        delivery.expect(request)
+    delivery.expect(requests)
     shuffled = random.Random(7).sample(requests, len(requests))
 
     def deliver(share: list[InferRequest]) -> None:

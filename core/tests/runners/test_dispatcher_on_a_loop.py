@@ -14,7 +14,7 @@ from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
-from tritonpy.types import InferRequest
+from tritonpy.types import Batch, InferRequest
 
 
 class Noted(Slot):
@@ -126,5 +126,95 @@ def test_the_time_that_a_scheduler_names_comes_on_the_loop_itself() -> None:
         assert now_ns() >= hall.scheduler.due_ns
         assert slot.rings == [threading.get_ident()]
         assert hall.dispatcher.take_or_idle(slot) is not None
+
+    play(act)
+
+
+class Here(Noted):
+    """Is run in the thread that would ring it, if it is `willing`."""
+
+    willing = True
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        super().__init__()
+        self.batches: list[Batch] = []
+        self._dispatcher = dispatcher
+
+    def runs_here(self) -> bool:
+        return self.willing
+
+    def run(self, batch: Batch) -> None:
+        assert not self._dispatcher.lock._is_owned()  # type: ignore[attr-defined]
+        self.batches.append(batch)
+
+
+def resting(hall: Hall) -> Here:
+    """Return an idle instance of a dispatcher whose batches are of several requests."""
+    slot = Here(hall.dispatcher)
+    hall.dispatcher._lonely = False
+    assert hall.dispatcher.take_or_idle(slot) is None
+    return slot
+
+
+def test_an_instance_that_runs_here_is_given_its_batch_at_the_end_of_the_turn() -> None:
+    async def act(hall: Hall) -> None:
+        slot = resting(hall)
+        questions = hall.scheduler.questions
+        first = hall.enqueue()
+        assert slot.batches == []
+        await asyncio.sleep(0)
+        assert [batch.requests for batch in slot.batches] == [[first]]
+        assert (hall.scheduler.questions, slot.rings, slot.idle, slot.open) == (questions + 1, [], False, 1)
+        assert first.batch is slot.batches[0]
+        hall.enqueue()
+        await asyncio.sleep(0)
+        assert len(slot.batches) == 1  # it is busy: who runs it asks for the next one
+
+    play(act)
+
+
+def test_an_instance_that_may_not_run_here_is_rung() -> None:
+    async def act(hall: Hall) -> None:
+        slot = resting(hall)
+        slot.willing = False
+        hall.enqueue()
+        await asyncio.sleep(0)
+        assert (slot.batches, slot.rings) == ([], [threading.get_ident()])
+
+    play(act)
+
+
+def test_among_several_idle_ones_one_is_rung() -> None:
+    async def act(hall: Hall) -> None:
+        slots = [resting(hall), resting(hall)]
+        hall.enqueue()
+        await asyncio.sleep(0)
+        assert [slot.batches for slot in slots] == [[], []]
+        assert sorted(len(slot.rings) for slot in slots) == [0, 1]
+
+    play(act)
+
+
+def test_what_is_not_due_yet_is_not_run_here() -> None:
+    async def act(hall: Hall) -> None:
+        slot = resting(hall)
+        hall.scheduler.due_ns = now_ns() + 10**12
+        hall.enqueue()
+        await asyncio.sleep(0)
+        assert slot.batches == []
+        assert hall.dispatcher.take_or_idle(slot) is None
+
+    play(act)
+
+
+def test_a_scheduler_that_fails_at_the_end_of_a_turn_is_its_own_failure() -> None:
+    async def act(hall: Hall) -> None:
+        slot, failures = resting(hall), list[Exception]()
+        hall.dispatcher.failed = failures.append
+        hall.enqueue()
+        hall.scheduler.due_ns = "never"  # type: ignore[assignment]  # which no time is compared with
+        await asyncio.sleep(0)
+        assert [type(error) for error in failures] == [TypeError]
+        assert (slot.batches, slot.idle) == ([], True)
 
     play(act)

@@ -63,6 +63,13 @@ class Scheduler(ABC):
     def enqueue(self, request: InferRequest) -> None:
         """Take the request, or raise a TritonError and leave it to the caller."""
 
+    def enqueue_alike(self, requests: Sequence[InferRequest]) -> bool:
+        """Take requests that differ in the values of their inputs alone, all of them, and answer none yet; False: nothing happened (optional).
+
+        For who can do that sooner than by one `enqueue` for each. It is not asked of a subclass that changes `enqueue` alone.
+        """
+        return False
+
     def ready(self, instance: int, now_ns: int) -> bool | int:
         """Say whether `instance` has a batch to run: yes, no, or not before this time (ns)."""
         raise NotImplementedError(f"{type(self).__name__} must define ready()")

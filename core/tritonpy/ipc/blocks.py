@@ -105,9 +105,7 @@ class Stack(Rows):
 
     __slots__ = ("_whole",)
 
-    def __init__(
-        self, signature: Signature, count: int, arrays: Sequence[np.ndarray], make: Callable[..., Any]
-    ) -> None:
+    def __init__(self, signature: Signature, count: int, arrays: list[np.ndarray], make: Callable[..., Any]) -> None:
         super().__init__(signature, count, make)
         self._whole = arrays
 
@@ -121,6 +119,8 @@ class Stack(Rows):
         )
 
     def arrays(self, first: int, stop: int) -> list[np.ndarray]:
+        if stop - first == self.count:
+            return self._whole
         return [
             array[first * column.shape[0] : stop * column.shape[0]]
             for column, array in zip(self.signature.columns, self._whole)

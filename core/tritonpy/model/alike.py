@@ -55,6 +55,10 @@ class AlikeRequests:
             request.queued_ns = now
             if not request.received_ns:
                 request.received_ns = now
+        if model.take_in_alike(requests):
+            model.dispatcher.offered(len(requests), now)
+            return refusals
+        for request in requests:
             try:
                 model.take_in(request)  # ModelClosed comes with the first of them, or not at all
             except Cancelled as error:

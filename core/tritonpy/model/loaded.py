@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 from tritonpy.api.backend import ModelContext
-from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.engine import ModelGauges, ModelStatistics
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
@@ -16,9 +15,10 @@ from tritonpy.clock import now_ns
 from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
 from tritonpy.errors import Cancelled, DecoupledRefused, TritonError, Unavailable
 from tritonpy.incidents import incident
+from tritonpy.model.accounting import Accounting
 from tritonpy.model.alike import AlikeRequests
 from tritonpy.model.backend_error import backend_error
-from tritonpy.model.bystanders import show, teach
+from tritonpy.model.bystanders import show
 from tritonpy.model.caching import ModelCache
 from tritonpy.model.closed import ModelClosed
 from tritonpy.model.finishing import Finishing
@@ -33,7 +33,6 @@ from tritonpy.runners.instances import Instances
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Runner
 from tritonpy.runners.timer import Timer
-from tritonpy.statistics import AnswerStatistics, Counters, Succeeded
 from tritonpy.types import Batch, InferRequest, InferResponse
 from tritonpy.types.request import UNOWNED
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -60,12 +59,10 @@ class LoadedModel:
         self.context, config = context, context.config
         self.name, self.version = context.name, context.version
         self.decoupled = config.model_transaction_policy.decoupled
-        self._counters = Counters()
-        self._answer_statistics = AnswerStatistics(config, latencies)
-        self._answer_counters = self._answer_statistics.counters
         self.load_seconds = 0.0
         self.dispatcher = Dispatcher(timer, rings)
         self.dispatcher.flush, self.dispatcher.failed = self._flush, self._drop
+        self.accounting = Accounting(context, latencies, self.dispatcher)
         self.guards = BatchGuards(self._admit, self._drop, self._fail)
         self.runner: Runner | None = None
         self.instances: Instances | None = None
@@ -84,19 +81,12 @@ class LoadedModel:
         self._open = 0
         self._closing = False
         self.drained = threading.Event()
-        self._learners: list[BatchPolicy] = []
         self._scheduler: Scheduler
-
-    def teach(self, policy: BatchPolicy) -> None:
-        """Tell `policy` from now on what each batch cost, if it wants to know."""
-        if type(policy).executed is not BatchPolicy.executed:
-            self._learners.append(policy)
 
     def use_cache(self, cache: ResponseCache, identity: bytes) -> None:
         """Keep the answers in `cache`, where `identity` tells this version's from those of all others; before the first request."""
-        self._cache = ModelCache(cache, identity, self, self._lock, self._counters)
-        self._answer_statistics.use_cache()
-        self._answer_counters = (*self._answer_counters, self._cache)
+        self._cache = ModelCache(cache, identity, self, self._lock, self.accounting.counters)
+        self.accounting.use_cache(self._cache)
 
     def attach(self, scheduler: Scheduler) -> None:
         """Take the scheduler; done once, before the first request."""
@@ -124,7 +114,7 @@ class LoadedModel:
     @property
     def last_use_ms(self) -> int:
         """When it last executed, in ms since 1970; 0 before that."""
-        return self._counters.last_inference_ms
+        return self.accounting.counters.last_inference_ms
 
     def in_use(self) -> bool:
         """Say whether requests are open, or sequences live that wait for their next one; it stays so only under `dispatcher.lock`."""
@@ -139,7 +129,7 @@ class LoadedModel:
     def statistics(self) -> ModelStatistics:
         """Return everything counted, as of one moment."""
         with self._lock:
-            counted = self._counters.snapshot(self.name, self.version, self._answer_statistics.responses())
+            counted = self.accounting.statistics()
         counted.namespace = self.context.namespace
         if self.runner is not None:
             counted.memory_usage = list(self.runner.memory_usage())
@@ -147,16 +137,17 @@ class LoadedModel:
 
     def gauges(self) -> ModelGauges:
         """Return what only the metrics show, as of one moment."""
+        counters, answers = self.accounting.counters, self.accounting.answers
         with self._lock:
             return ModelGauges(
-                failures=dict(self._counters.failures),
+                failures=dict(counters.failures),
                 pending=self.waiting,
                 load_seconds=self.load_seconds,
-                late_answers=self._counters.late_answers,
+                late_answers=counters.late_answers,
                 tags=dict(self.config.metric_tags),
-                first_response=self._answer_statistics.first_response(),
-                summaries=self._answer_statistics.summaries(),
-                shares=self._answer_statistics.shares(self.name, self.version),
+                first_response=answers.first_response(),
+                summaries=answers.summaries(),
+                shares=answers.shares(self.name, self.version),
                 cached=self._cache is not None,
             )
 
@@ -205,7 +196,19 @@ class LoadedModel:
             raise Cancelled("Request cancelled")
         self._open += 1
         request.owner = self
-        self._delivery.expect(request)
+        self._delivery.expect((request,))
+
+    def take_in_alike(self, requests: Sequence[InferRequest]) -> bool:
+        """Do the same to requests that are alike, and hand them to the scheduler, if that can be done at once; False: nothing happened."""
+        if self._closing or any([request.cancelled for request in requests]):
+            return False
+        if not self.dispatcher.offer_alike(requests):
+            return False
+        self._open += len(requests)
+        for request in requests:
+            request.owner = self
+        self._delivery.expect(requests)
+        return True
 
     def _enqueue(self, request: InferRequest) -> None:
         try:
@@ -233,14 +236,14 @@ class LoadedModel:
 
     def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         """Count and send one response per request; what comes after a final answer is dropped and counted."""
-        handed = now_ns() if self._answer_counters else 0
+        handed = now_ns() if self.accounting.each_answer else 0
         if self._cache is not None:
             self._cache.keep(requests, responses)
         responses = self._finishing.apply(requests, responses)
-        answers: list[Answer] = []
         with self._lock:
             now = now_ns()
-            self._account(requests, responses, answers, handed, now)
+            answers, last = self.accounting.answered(requests, responses, handed, now)
+            self._open -= last
             if self._open == 0 and self._closing:
                 self.drained.set()
         self._send(answers, now)
@@ -248,17 +251,18 @@ class LoadedModel:
     def answer_unscheduled(self, request: InferRequest, response: InferResponse) -> None:
         """Count and send the one answer of a request that was taken in and never met the scheduler: a cache hit, or an error."""
         (response,) = self._finishing.apply((request,), (response,))
-        response.model_name, response.model_version, response.id = self.name, self.version, request.id
+        accounting = self.accounting
+        accounting.name(request, response)
         with self._lock:
             now = now_ns()
             if request.answered:
-                self._counters.late_answers += 1
+                accounting.counters.late_answers += 1
                 return
             request.answered = True
-            for counter in self._answer_counters:
+            for counter in accounting.each_answer:
                 counter.answered(request, response, now, now)
             if response.error is not None:
-                self._counters.failed(response.error.reason, now - request.received_ns)
+                accounting.counters.failed(response.error.reason, now - request.received_ns)
             self._open -= 1
             if self._open == 0 and self._closing:
                 self.drained.set()
@@ -280,64 +284,13 @@ class LoadedModel:
         if self._outbox:  # told of the release, the scheduler answered others
             self._flush()
 
-    def _account(
-        self,
-        requests: Sequence[InferRequest],
-        responses: Sequence[InferResponse],
-        answers: list[Answer],
-        handed: int,
-        now: int,
-    ) -> None:
-        counters, each_answer, done = self._counters, self._answer_counters, Succeeded(None, now)
-        for request, response in zip(requests, responses, strict=True):
-            if request.answered:
-                counters.late_answers += 1
-                continue
-            answers.append((request, response))
-            if response.model_version < 0:
-                response.model_name, response.model_version, response.id = self.name, self.version, request.id
-            batch = request.batch
-            if batch is not None and not batch.counted:
-                self._count_execution(batch, now)
-            if each_answer:
-                for counter in each_answer:
-                    counter.answered(request, response, handed, now)
-            if not response.final:
-                continue
-            request.answered = True
-            self._open -= 1
-            if response.error is None:
-                if done.batch is not batch:
-                    if done.count:  # workers answer several executions at once
-                        counters.succeeded(done)
-                    done = Succeeded(batch, now)
-                done.count += 1
-                done.rows += request.batch_size
-                done.total_ns += now - request.received_ns
-                if request.work is not None:
-                    counters.worked(request.work, batch, request.batch_size, now)
-                begun = batch or request.work
-                done.queue_ns += (begun.start_ns if begun is not None else now) - request.queued_ns
-            else:
-                counters.failed(response.error.reason, now - request.received_ns)
-            self.dispatcher.left(request, reschedule=False)
-        if done.count:
-            counters.succeeded(done)
-
-    def _count_execution(self, batch: Batch, now: int) -> None:
-        self._counters.executed(batch, now)
-        if self._answer_counters:
-            self._answer_statistics.executed(batch)
-        if self._learners:
-            teach(self._learners, batch, now)
-
     def reschedule(self, request: InferRequest) -> None:
         """Hand `request` back to the scheduler for another execution."""
         with self._lock:
             if not request.answered:
                 now = now_ns()
                 if request.batch is not None and not request.batch.counted:
-                    self._count_execution(request.batch, now)
+                    self.accounting.executed(request.batch, now)
                 request.queued_ns = now  # it waits anew: neither its execution nor its first wait is part of that
                 self.dispatcher.left(request, reschedule=True)
         self._flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tritonpy.types import InferRequest, InferResponse
 
@@ -15,8 +15,8 @@ Answer = tuple[InferRequest, InferResponse]
 class Delivery(ABC):
     """Brings answers to their sinks."""
 
-    def expect(self, request: InferRequest) -> None:
-        """Take note of an arrival; called under the model's lock."""
+    def expect(self, requests: Sequence[InferRequest]) -> None:
+        """Take note of arrivals; called under the model's lock."""
 
     def forget(self, request: InferRequest) -> None:
         """The last arrival was refused; called under the model's lock."""
@@ -47,9 +47,9 @@ class InArrivalOrder(Delivery):
         self._held: dict[int, list[InferResponse]] = {}
         self._sending = False
 
-    def expect(self, request: InferRequest) -> None:
+    def expect(self, requests: Sequence[InferRequest]) -> None:
         with self._lock:
-            self._arrivals.append(request)
+            self._arrivals.extend(requests)
 
     def forget(self, request: InferRequest) -> None:
         with self._lock:

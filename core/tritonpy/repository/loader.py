@@ -351,7 +351,7 @@ class ModelLoader:
             found: BatchPolicy = self._registered("tritonpy_batch_policies", name, "batch policy", context.name)(
                 context.config
             )
-            model.teach(found)
+            model.accounting.teach(found)
             cutting.append(found)
             return found
 

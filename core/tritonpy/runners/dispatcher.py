@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from tritonpy.api.scheduler import Scheduler
@@ -30,6 +30,8 @@ class Dispatcher:
         self.failed: Callable[[Exception], None] = _raise
         # Hands a request to a scheduler with instances without ringing any: `offered` does that for all. The caller holds the lock.
         self.offer: Callable[[InferRequest], None]
+        # The same with requests that are alike, all or none of them.
+        self.offer_alike: Callable[[Sequence[InferRequest]], bool]
         self._timer = timer
         self._rings = rings or Rings()
         self._rung = False  # a ring is due at the end of the loop's turn
@@ -45,6 +47,7 @@ class Dispatcher:
         """Take the scheduler; done once, before the first request."""
         self._scheduler = scheduler
         self.offer = scheduler.enqueue
+        self.offer_alike = scheduler.enqueue_alike if _means_its_enqueue_alike(type(scheduler)) else _none
         # Resolved once: most schedulers have nothing that expires and do not care about releases.
         self._expires = type(scheduler).expire is not Scheduler.expire
         self._wants_releases = type(scheduler).released is not Scheduler.released
@@ -192,8 +195,20 @@ class Dispatcher:
         if reschedule:
             request.batch = None
             self.waiting += 1
+        self._tell_release(request if self._wants_releases or reschedule else None, reschedule)
+
+    def all_left(self, batch: Batch) -> None:
+        """Take note that all requests of `batch` left its instance; the lock is held by the caller."""
+        if self._wants_releases:
+            for request in batch.requests:
+                self.left(request, reschedule=False)
+        else:
+            batch.instance.open -= len(batch.requests)
+            self._tell_release(None, False)
+
+    def _tell_release(self, request: InferRequest | None, reschedule: bool) -> None:
         try:
-            if self._wants_releases or reschedule:
+            if request is not None:
                 self._scheduler.released(request, reschedule)
             if self._idle and not self._rung and (self._bounded or self._wants_releases):
                 self._ring_for_release()
@@ -275,7 +290,32 @@ class Dispatcher:
 
     def _ring_idle(self) -> None:
         self._rung = False  # before the question: who comes after it rings again
-        self.wake()
+        batch: Batch | None = None
+        try:
+            with self.lock:
+                now = now_ns()
+                batch = self._cut_here(now)
+                if batch is None:
+                    self._ring(now)
+                    self._dismiss()
+        except Exception as error:
+            self.failed(error)
+        self.flush()
+        if batch is not None:
+            batch.instance.run(batch)
+
+    def _cut_here(self, now: int) -> Batch | None:
+        """Cut a batch for the only idle instance if it runs in the calling thread: it need not be rung, to ask for what is known already."""
+        if len(self._idle) != 1:
+            return None
+        slot = self._idle[0]
+        room = slot.room()
+        if room <= 0 or not slot.runs_here() or self._scheduler.ready(slot.index, now) is not True:
+            return None
+        batch = self._cut(slot, now, room)
+        if batch is not None:
+            self.withdraw(slot)
+        return batch
 
     def _ring(self, now: int) -> None:
         # Rings at most one instance: when it has taken its batch, it rings the next one. Who has nothing to do comes before who would only keep it ready.
@@ -329,6 +369,16 @@ class Dispatcher:
 
 def _open(slot: Slot) -> int:
     return slot.open
+
+
+def _means_its_enqueue_alike(kind: type[Scheduler]) -> bool:
+    """Say whether `enqueue_alike` was written for the `enqueue` that there is, and not for that of a base class."""
+    latest = next(each for each in kind.__mro__ if vars(each).keys() & {"enqueue", "enqueue_alike"})
+    return "enqueue_alike" in vars(latest)
+
+
+def _none(_requests: Sequence[InferRequest]) -> bool:
+    return False
 
 
 def _raise(error: Exception) -> None:

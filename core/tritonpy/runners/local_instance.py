@@ -190,25 +190,31 @@ class LocalInstance:
         else:  # nothing else came, as with what the event loop may run
             self._learn(self._quickness, backend, batch)
 
-    def _run_on_loop(self) -> None:
-        """Execute what waits, as far as it will be quick; leave the rest to the thread."""
+    def _run_on_loop(self, batch: Batch | None) -> None:
+        """Execute `batch` and what else waits, as far as it will be quick; leave the rest to the thread."""
         quickness, slot = self._quickness, self.slot
         assert quickness is not None, "only an instance with rings is run by the loop: this is a bug"  # noqa: S101
         end_ns = now_ns() + TOGETHER_NS
-        while quickness.hopeful:
-            batch: Batch | None = None
-            try:
-                batch = self._dispatcher.take(slot, UNBOUNDED)
-            except Exception as error:  # as in `_serve`
-                self._guards.drop(error)
+        while True:
+            batch = batch or self._cut_on_loop(quickness)
             if batch is None or not self._runs_here(quickness, batch):
                 slot.handed = batch
                 break
             if self._dispatcher.rest_if_nothing_waits(slot):
                 return
+            batch = None
             if now_ns() > end_ns:
                 break
         slot.bell.release()
+
+    def _cut_on_loop(self, quickness: Quickness) -> Batch | None:
+        if not quickness.hopeful:
+            return None
+        try:
+            return self._dispatcher.take(self.slot, UNBOUNDED)
+        except Exception as error:  # as in `_serve`
+            self._guards.drop(error)
+            return None
 
     def _runs_here(self, quickness: Quickness, batch: Batch) -> bool:
         """Execute `batch` on the loop if it will be quick; say whether."""

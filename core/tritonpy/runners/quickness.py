@@ -71,9 +71,6 @@ class _Record:
         self.count += 1
         self.loop_ns += (min(ns, _ONE * self.limit_ns) - self.loop_ns) * _WEIGHT
 
-    def is_quick(self) -> bool:
-        return self.thread_ns <= self.limit_ns and self.loop_ns <= 2 * self.limit_ns
-
 
 class Quickness:
     """Learns from executions; its owner tells it each, from one thread at a time.
@@ -92,7 +89,7 @@ class Quickness:
     def sure(self, size: Size) -> bool:
         """Say whether a batch of that size will be quick."""
         record = self._records.get(size)
-        return record is not None and self._is_sure(record)
+        return self.hopeful and record is not None and self._is_sure(record)
 
     def took(self, size: Size, busy_ns: int, ns: int, on_loop: bool) -> None:
         """Learn what a batch of that size took of the processor and on the clock."""
@@ -122,7 +119,8 @@ class Quickness:
         self.hopeful, self._over = False, True
 
     def _is_sure(self, record: _Record) -> bool:
-        return record.count >= self._sure and record.is_quick()
+        limit_ns = record.limit_ns
+        return record.count >= self._sure and record.thread_ns <= limit_ns and record.loop_ns <= 2 * limit_ns
 
     def _disappointed(self, busy_ns: int, ns: int) -> None:
         self._records.clear()

@@ -49,6 +49,14 @@ class Slot:
         """Wake whoever runs the instance; called under the model's lock."""
         self.bell.release()
 
+    def runs_here(self) -> bool:
+        """Say whether `run` may be called in this thread, in place of `ring`; called under the model's lock."""
+        return False
+
+    def run(self, batch: Batch) -> None:
+        """Execute `batch`, and what else waits; called without any lock."""
+        raise NotImplementedError(f"{type(self).__name__} runs in no other thread than its own")
+
     def room(self) -> int:
         """Return how many more requests the instance may hold."""
         if self.dismissed:

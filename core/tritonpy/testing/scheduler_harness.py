@@ -37,6 +37,17 @@ class SchedulerHarness:
         self.enqueued.append(request)
         self.scheduler.expire(self.now_ns)
 
+    def enqueue_alike(self, requests: Sequence[InferRequest]) -> bool:
+        """Hand `requests` over together; say whether they were taken."""
+        for request in requests:
+            request.owner = self.witness
+            request.received_ns = request.queued_ns = self.now_ns
+        taken = self.scheduler.enqueue_alike(requests)
+        if taken:
+            self.enqueued.extend(requests)
+            self.scheduler.expire(self.now_ns)
+        return taken
+
     def cancel(self, request: InferRequest) -> None:
         """Cancel `request` as its client would."""
         request.cancelled = True

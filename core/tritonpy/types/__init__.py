@@ -8,7 +8,7 @@ from tritonpy.types.region import CudaRegion, RegionKind, RegionSlice, SystemReg
 from tritonpy.types.request import NO_PARAMETERS, InferRequest, OutputSpec, Owner, ParameterValue, SequenceInfo
 from tritonpy.types.response import InferResponse
 from tritonpy.types.room import Room
-from tritonpy.types.sink import CallbackSink, LoopSink, Sink
+from tritonpy.types.sink import CallbackSink, LoopSink, Sink, TurnSink
 from tritonpy.types.stand_in import stand_in
 from tritonpy.types.stream_sink import StreamSink
 from tritonpy.types.strings import decode_strings, encode_strings, string_offsets
@@ -44,6 +44,7 @@ __all__ = [
     "Trace",
     "TraceFamily",
     "TraceLevel",
+    "TurnSink",
     "Work",
     "datatype_of",
     "decode_strings",

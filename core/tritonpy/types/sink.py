@@ -51,18 +51,20 @@ class CallbackSink(Sink):
         self._deliver(request, response)
 
 
-class LoopSink(Sink):
-    """Delivers answers on an event loop, waking it at most once however many answers wait.
+class TurnSink(Sink):
+    """Delivers what came by a turn of an event loop all at once, waking it at most once however many answers wait.
 
-    `deliver` runs on the loop's thread. A batch that is answered at once costs one wake-up: a further one is asked for only
-    when none is pending.
+    A batch that is answered at once costs one wake-up: a further one is asked for only when none is pending.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[InferRequest, InferResponse], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._deliver = deliver
         self._waiting: deque[tuple[InferRequest, InferResponse]] = deque()
         self._woken = False
+
+    @abstractmethod
+    def deliver_waiting(self, waiting: deque[tuple[InferRequest, InferResponse]]) -> None:
+        """Take what waits out of the queue, oldest first, and deliver it, on the loop's thread; what an exception leaves there comes in another turn."""
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
         self._waiting.append((request, response))
@@ -84,11 +86,22 @@ class LoopSink(Sink):
     def _drain(self) -> None:
         # Cleared before the queue is read: an answer put from now on asks for its own wake-up, none is lost.
         self._woken = False
-        waiting, deliver = self._waiting, self._deliver
         try:
-            while waiting:
-                request, response = waiting.popleft()
-                deliver(request, response)
+            self.deliver_waiting(self._waiting)
         finally:
-            if waiting and not self._woken:  # `deliver` raised: what is behind must not wait for the next answer
+            if self._waiting and not self._woken:  # it raised: what is behind must not wait for the next answer
                 self._wake()
+
+
+class LoopSink(TurnSink):
+    """Delivers answers on an event loop, one by one: `deliver` runs on the loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[InferRequest, InferResponse], None]) -> None:
+        super().__init__(loop)
+        self._deliver = deliver
+
+    def deliver_waiting(self, waiting: deque[tuple[InferRequest, InferResponse]]) -> None:
+        deliver = self._deliver
+        while waiting:
+            request, response = waiting.popleft()
+            deliver(request, response)

@@ -31,6 +31,33 @@ def test_one_level_is_first_in_first_out(fill):
     assert queue.size == 0
 
 
+def test_requests_that_are_alike_are_added_at_the_end(fill, request_of):
+    queue = RequestQueue(QueuePolicy(max_size=4))
+    fill(queue, ("a", {}))
+    epoch = queue.epoch
+    assert queue.extend([request_of(name) for name in "bcd"])
+    assert (names(queue), queue.size, queue.epoch) == (["a", "b", "c", "d"], 4, epoch)
+    assert names(queue.after(1, 9)) == ["b", "c", "d"]
+    assert not queue.extend([request_of("e")])  # there is no room
+    assert (names(queue.pop(9)), queue.size) == (["a", "b", "c", "d"], 0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RequestQueue(QueuePolicy(timeout_ns=1)),
+        lambda: RequestQueue(QueuePolicy(), {1: QueuePolicy(), 2: QueuePolicy()}, levels=2, default_level=1),
+        lambda: RequestQueue(QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1),
+        lambda: RequestQueue(QueuePolicy(), line=LastFirst),
+    ],
+    ids=["they are watched", "levels", "a level of their own", "a line"],
+)
+def test_what_has_to_be_added_one_by_one_is_not_added_together(make, request_of):
+    queue = make()
+    assert not queue.extend([request_of(name, priority=2) for name in "ab"])
+    assert (names(queue), queue.size) == ([], 0)
+
+
 def test_levels_run_in_the_order_of_their_numbers(fill):
     queue = RequestQueue(QueuePolicy(), levels=3, default_level=2)
     fill(queue, ("low", {"priority": 3}), ("none", {}), ("high", {"priority": 1}), ("beyond", {"priority": 4}))

@@ -33,6 +33,28 @@ def test_what_waits_leaves_as_one_batch(scheduler_of, request_of):
     assert scheduler.ready(0, 0) is False
 
 
+def test_requests_that_are_alike_are_taken_at_once(scheduler_of, request_of):
+    scheduler = scheduler_of(DELAYED)
+    scheduler.enqueue(request_of("a"))
+    assert scheduler.ready(0, 0) == 1000
+    assert scheduler.enqueue_alike([request_of("b"), request_of("c")])
+    assert scheduler.ready(0, 0) is True
+    assert taken(scheduler) == ["a", "b"]
+    assert [request.id for request in scheduler.pending()] == ["c"]
+
+
+def test_requests_that_are_alike_are_refused_together_where_one_might_be(scheduler_of, request_of, monkeypatch):
+    full = scheduler_of("max_batch_size: 4 dynamic_batching { default_queue_policy { max_queue_size: 1 } }")
+    assert not full.enqueue_alike([request_of("a"), request_of("b")])
+    stopped = scheduler_of(PLAIN)
+    stopped.stop()
+    assert not stopped.enqueue_alike([request_of("a")])
+    monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "3")
+    held = scheduler_of(PLAIN)
+    assert not held.enqueue_alike([request_of("a")])
+    assert [each.pending() for each in (full, stopped, held)] == [(), (), ()]
+
+
 def test_a_batch_grows_between_ready_and_take(scheduler_of, request_of):
     scheduler = scheduler_of(PLAIN)
     scheduler.enqueue(request_of("a"))

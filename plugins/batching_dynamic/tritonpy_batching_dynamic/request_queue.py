@@ -72,10 +72,7 @@ class RequestQueue:
 
     def append(self, request: InferRequest) -> None:
         """Add `request` to its level; raises QueueFull where the level's policy allows no more."""
-        number = request.priority
-        if not 0 < number <= self._last_level:
-            number = self._default_level
-        level = self._levels.get(number) or self._open(number, self._default_policy)
+        level = self._level_of(request) or self._open(self._number_of(request), self._default_policy)
         if len(level.waiting) + len(level.delayed) >= level.max_size:
             raise QueueFull("Exceeds maximum queue size").with_request_id(request.id)
         if not self.in_order:
@@ -84,6 +81,17 @@ class RequestQueue:
             self._watch(request, level.policy)
         level.waiting.append(request)
         self.size += 1
+
+    def extend(self, requests: Sequence[InferRequest]) -> bool:
+        """Add requests that are alike at the end; False, and nothing is added, where they change the order, may time out, or are more than the level allows."""
+        if not self.in_order:
+            return False
+        level = self._level_of(requests[0])
+        if level is not self._order[0] or level.times_out or len(level.waiting) + len(requests) > level.max_size:
+            return False
+        level.waiting.extend(requests)
+        self.size += len(requests)
+        return True
 
     def after(self, count: int, limit: int) -> list[InferRequest]:
         """Return up to `limit` of the requests that follow the first `count`."""
@@ -147,6 +155,12 @@ class RequestQueue:
         else:  # a line that is emptied forgets what it gave to whom
             for request in late:
                 waiting.remove(request)
+
+    def _number_of(self, request: InferRequest) -> int:
+        return request.priority if 0 < request.priority <= self._last_level else self._default_level
+
+    def _level_of(self, request: InferRequest) -> _Level | None:
+        return self._levels.get(self._number_of(request))
 
     def _open(self, number: int, policy: QueuePolicy) -> _Level:
         level = self._levels[number] = _Level(number, policy, self._line())

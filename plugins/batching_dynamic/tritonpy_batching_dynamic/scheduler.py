@@ -68,6 +68,13 @@ class DynamicScheduler(Scheduler):
         if self._hold and self._queue.size >= self._hold:
             self._hold = 0
 
+    def enqueue_alike(self, requests: Sequence[InferRequest]) -> bool:
+        """Take the requests if there is room for all, and none of them has to be watched."""
+        if self._stopped or self._hold or not self._queue.extend(requests):
+            return False
+        self._decision_end_ns = 0
+        return True
+
     def ready(self, instance: int, now_ns: int) -> bool | int:
         """Say whether a batch can be cut now, or when at the latest if nothing comes."""
         decision = self._decide(now_ns)

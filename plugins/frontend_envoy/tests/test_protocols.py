@@ -143,8 +143,11 @@ def test_a_call_without_a_body_is_answered_and_the_next_one_too(start, repositor
 
 def test_an_unreadable_path_is_refused(start, repository):
     served = start(repository)
-    answer = served.ask("/v2/models/%ff/infer", BODY)
-    assert (answer.status, answer.json()) == (400, {"error": "The path cannot be read: its escapes are no UTF-8"})
+    for path in ("/v2/models/%ff/infer", "/%c3", "/%E2%82%AC%80"):
+        answer = served.ask(path, BODY)
+        assert (answer.status, answer.json()) == (400, {"error": "The path cannot be read: its escapes are no UTF-8"})
+    readable = served.ask("/v2/models/%E2%82%AC/infer", BODY)
+    assert readable.json() == {"error": "Request for unknown model: '€' is not found"}
     served.until_logged("refused a request from 127.0.0.1:[0-9]+: ")
 
 

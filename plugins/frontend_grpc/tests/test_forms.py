@@ -142,6 +142,14 @@ def test_a_message_whose_id_cannot_be_read_is_none_among_the_others():
     assert (first.id, broken, last.id) == ("abc", None, "abd")
 
 
+def test_scalars_do_not_lie_beside_others():
+    request = ModelInferRequest(model_name="m", raw_input_contents=[bytes(4)])
+    request.inputs.add(name="X", datatype="FP32", shape=[])
+    raw = request.SerializeToString()
+    scalar = InputLayout("X", "FP32", (), (), np.dtype(np.float32), 4)
+    assert not Form(raw, Layout("m", -1, "", False, (scalar,), None, 0, 0, False), outline_of(raw)).stacks(raw)
+
+
 def test_texts_and_large_messages_are_not_copied_beside_others():
     assert not form_of(message()).stacks(message())
     many = np.zeros((1, MOST_STACKED), np.float32)

@@ -362,7 +362,7 @@ def test_calls_that_join_others_are_counted_until_they_are_answered_or_cancelled
         calls = [send(0), Collected(), Collected()]
         for value, call in enumerate(calls[1:], start=1):
             raw = message_of(value)
-            assert service.join(prefix(raw) + raw, call)
+            assert service.together.join(prefix(raw) + raw, call)
         service.cancel(calls[2])
         service.together.end()
         await eventually(lambda: calls[0].answers and calls[1].answers)

@@ -28,6 +28,8 @@ class Recorder:
 
     def __init__(self):
         self.told = []
+        self.entered = 0
+        self.open = True
         self.refuses = ()
         self.fault = None
 
@@ -39,6 +41,12 @@ class Recorder:
         for request in requests:
             if request.tag.number in self.refuses:
                 refused(request, InvalidArgument("no"))
+
+    def enter(self, count):
+        self.entered += count
+
+    def is_open(self):
+        return self.open
 
     def single(self, _raw, call):
         self.told.append(call.number)
@@ -54,7 +62,8 @@ def recorder():
 
 @pytest.fixture
 def together(recorder):
-    return Together(recorder, CallbackSink(lambda *_: None), recorder.single, recorder.fail)
+    sink = CallbackSink(lambda *_: None)
+    return Together(recorder, sink, recorder.is_open, recorder.enter, recorder.single, recorder.fail)
 
 
 def message(value=0, model="m", request_id="abc"):
@@ -114,6 +123,7 @@ def test_calls_that_are_over_by_then_are_left_out(together, recorder):
     together.take(known, message(), Call(3, over=True))
     together.end()
     assert recorder.told == [[0, 2]]
+    assert recorder.entered == 4  # who leaves is counted out
 
 
 def test_a_message_that_has_to_be_parsed_is_handed_over_alone(together, recorder):
@@ -161,7 +171,38 @@ def test_messages_like_the_last_one_join_it(together, recorder):
     together.take(form("n"), message(2, model="n"), Call(2))
     assert not together.join(framed(message(3)), Call(3))
     together.end()
-    assert not together.join(framed(message(4, model="n")), Call(4))
+    assert not together.join(framed(message(4, model="n")), Call(4))  # between the turns
     assert recorder.told == [[0, 1], 2]
     assert [request.id for request in recorder.requests] == ["abc", "xyz"]
     assert [request.inputs["X"].data.tolist() for request in recorder.requests] == [[[0, 0]], [[1, 1]]]
+    assert recorder.entered == 3
+
+
+def test_messages_like_the_last_one_of_an_earlier_turn_join_too(together, recorder):
+    together.begin()
+    together.take(form(), message(0), Call(0))
+    together.end()
+    together.begin()  # a turn that brings nothing changes nothing
+    together.end()
+    together.begin()
+    assert together.join(framed(message(1)), Call(1))
+    together.hand_over()
+    assert together.join(framed(message(2)), Call(2))
+    together.end()
+    assert recorder.told == [0, 1, 2]
+    assert recorder.entered == 3
+
+
+def test_nothing_joins_in_a_turn_in_which_each_message_has_to_be_looked_at(together, recorder):
+    together.begin()
+    together.take(form(), message(0), Call(0))
+    together.end()
+    recorder.open = False
+    together.begin()
+    assert not together.join(framed(message(1)), Call(1))
+    together.end()
+    recorder.open = True
+    together.begin()
+    assert together.join(framed(message(2)), Call(2))
+    together.end()
+    assert recorder.told == [0, 2]

@@ -6,8 +6,9 @@ from answer to answer are kept in serialised form, and the data goes from the te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,12 @@ _FINAL_FLAG = {True: _final_flag(True), False: _final_flag(False)}
 
 def encode_response(response: InferResponse) -> bytes:
     """Return the ModelInferResponse of an answer without error; all data is raw, one entry per output, empty where it lies in a region."""
+    outputs = response.outputs
+    if type(outputs) is PlacedRow and not response.id and not response.parameters:  # what most batches come to
+        rows = outputs.block
+        if rows.signature.nbytes <= _SHORT:
+            message: bytes = rows.derived(_messages, response.model_name, response.model_version)[outputs.place]
+            return message
     return _joined(_parts(response, b""))
 
 
@@ -89,10 +96,8 @@ def _parts(response: InferResponse, flag: bytes) -> list[Any]:
     if response.parameters:
         parts.append(_parameters(response.parameters))
     outputs = response.outputs
-    if isinstance(outputs, PlacedRow) and outputs.block.signature.nbytes <= _SHORT:
-        messages, size = outputs.block.derived(_messages, response.model_name, response.model_version)
-        parts.append(messages[outputs.place * size : (outputs.place + 1) * size])
-        return parts
+    if type(outputs) is PlacedRow and outputs.block.signature.nbytes <= _SHORT:
+        return [*parts, outputs.block.derived(_messages, response.model_name, response.model_version)[outputs.place]]
     parts.append(_model(response.model_name, response.model_version))
     raws: list[Any] = []
     for tensor in outputs:
@@ -102,29 +107,22 @@ def _parts(response: InferResponse, flag: bytes) -> list[Any]:
     return parts + raws
 
 
-def _messages(rows: Rows, model: str, version: int) -> tuple[bytes, int]:
-    """Return what is said of each row, one behind the other, and the bytes of one: outputs of the same names, types and shapes differ in their data alone."""
-    like, places = _like(rows.signature, model, version)
-    table = np.empty((rows.count, like.size), np.uint8)
-    table[:] = like
-    for (start, end), part in zip(places, rows.parts(0, rows.count), strict=True):
-        table[:, start:end] = part.reshape(rows.count, end - start)
-    return table.tobytes(), like.size
+def _messages(rows: Rows, model: str, version: int) -> list[bytes]:
+    """Return what is said of the model and of each row: outputs of the same names, types and shapes differ in their data alone."""
+    pieces: list[Iterable[bytes]] = [repeat(_head(rows.signature, model, version), rows.count)]
+    for column, array in zip(rows.signature.columns, rows.arrays(0, rows.count), strict=True):
+        data, nbytes = array.tobytes(), column.nbytes or 0
+        pieces.append(repeat(_RAW_OUTPUT + _varint(nbytes)))
+        if nbytes:
+            pieces.append([data[start : start + nbytes] for start in range(0, len(data), nbytes)])
+    return [*map(b"".join, zip(*pieces, strict=False))]
 
 
 @lru_cache(maxsize=1024)
-def _like(signature: Signature, model: str, version: int) -> tuple[Bytes, list[tuple[int, int]]]:
-    """Return what is said of a row whose data is zero, and where the data of each output lies in it."""
-    message = _model(model, version) + b"".join(
-        [_output(each.name, each.datatype, each.shape) for each in signature.columns]
+def _head(signature: Signature, model: str, version: int) -> bytes:
+    return b"".join(
+        [_model(model, version), *[_output(each.name, each.datatype, each.shape) for each in signature.columns]]
     )
-    places = []
-    for column in signature.columns:
-        nbytes = column.nbytes or 0
-        message += _RAW_OUTPUT + _varint(nbytes)
-        places.append((len(message), len(message) + nbytes))
-        message += bytes(nbytes)
-    return np.frombuffer(message, np.uint8), places
 
 
 @lru_cache(maxsize=1024)

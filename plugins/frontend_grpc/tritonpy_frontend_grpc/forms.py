@@ -5,13 +5,14 @@ Pure; knows no transport.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tritonpy import DTYPES, InferRequest, InvalidArgument, SequenceInfo, Sink, Tensor, now_ns
-from tritonpy.ipc import ALIGNMENT, Block, Column, PlacedInputs, Signature
+from tritonpy.ipc import Column, PlacedInputs, Signature, Stack
 from tritonpy_frontend_grpc.sequence_entries import sequence_of
 from tritonpy_frontend_grpc.wire.frames import PREFIX
 
@@ -39,7 +40,18 @@ class Place(NamedTuple):
 class Form:
     """What the messages of one form have in common: the length, the layout, and every byte but those of the id, the data and what it says of its sequence."""
 
-    __slots__ = ("_fixed", "_framed", "_framed_length", "_id", "_places", "_sequence", "_signature", "_spans", "layout")
+    __slots__ = (
+        "_fixed",
+        "_framed",
+        "_framed_length",
+        "_has_rows",
+        "_id",
+        "_places",
+        "_sequence",
+        "_signature",
+        "_spans",
+        "layout",
+    )
 
     def __init__(self, raw: bytes, layout: Layout, outline: Outline) -> None:
         self.layout = layout
@@ -67,22 +79,28 @@ class Form:
         ]
         self._spans = outline.spans
         self._signature = Signature([_column(each) for each in layout.inputs], None)
+        self._has_rows = all([each.shape for each in layout.inputs])
 
     def stacks(self, raw: bytes) -> bool:
-        """Say whether the inputs of messages of this form may lie in one block, which copies them: they are few bytes, none of them texts or of a sequence."""
-        return len(raw) <= MOST_STACKED and self._signature.sized and not self._sequence
+        """Say whether the inputs of messages of this form may lie together, which copies them: few bytes, no texts, no scalars, not of a sequence."""
+        return len(raw) <= MOST_STACKED and self._signature.sized and self._has_rows and not self._sequence
 
     def requests(self, raws: Sequence[bytes], sink: Sink) -> list[InferRequest | None]:
-        """Return the requests that messages of this form are, as `request` does; their inputs lie in one block."""
-        block = self._block(raws)
-        return [self.request(raw, sink, PlacedInputs(block, place)) for place, raw in enumerate(raws)]
+        """Return the requests that messages of this form are, as `request` does; their inputs lie together."""
+        rows, now = self._stack(raws), now_ns()
+        ids: Iterable[str | None] = map(self._readable_id, raws) if self._id[1] else repeat("", len(raws))
+        return [
+            None if request_id is None else self._request(PlacedInputs(rows, place), sink, request_id, None, now)
+            for place, request_id in enumerate(ids)
+        ]
 
-    def _block(self, raws: Sequence[bytes]) -> Block:
-        parts: list[bytes] = []
-        for start, end in self._spans:
-            parts += [raw[start:end] for raw in raws]
-            parts.append(bytes(-len(raws) * (end - start) % ALIGNMENT))
-        return Block(self._signature, len(raws), np.frombuffer(b"".join(parts), np.uint8), 0, Tensor)
+    def _stack(self, raws: Sequence[bytes]) -> Stack:
+        arrays = []
+        for (start, end), column in zip(self._spans, self._signature.columns, strict=True):
+            data = b"".join([raw[start:end] for raw in raws])
+            rows, *others = column.shape
+            arrays.append(np.ndarray((len(raws) * rows, *others), column.dtype, data))
+        return Stack(self._signature, len(raws), arrays, Tensor)
 
     def fits(self, raw: bytes) -> bool:
         """Say whether a message of the same length has this form."""
@@ -100,21 +118,23 @@ class Form:
                 return False
         return True
 
-    def request(self, raw: bytes, sink: Sink, inputs: Any = None) -> InferRequest | None:
-        """Return the request that a message of this form is, with `inputs` if they were read already.
-
-        None where the message has to be parsed to say what is wrong with its id or its sequence.
-        """
+    def request(self, raw: bytes, sink: Sink) -> InferRequest | None:
+        """Return the request that a message of this form is; None where it has to be parsed to say what is wrong with its id or its sequence."""
         received_ns = now_ns()
         try:
             request_id = self.id(raw) if self._id[1] else ""
             sequence = self._sequence_of(raw) if self._sequence else None
         except (UnicodeDecodeError, InvalidArgument):
             return None
+        return self._request(self.inputs(raw), sink, request_id, sequence, received_ns)
+
+    def _request(
+        self, inputs: Any, sink: Sink, request_id: str, sequence: SequenceInfo | None, received_ns: int
+    ) -> InferRequest:
         layout = self.layout
         return InferRequest(
             layout.model_name,
-            self.inputs(raw) if inputs is None else inputs,
+            inputs,
             sink,
             layout.model_version,
             request_id,
@@ -140,6 +160,12 @@ class Form:
         """Return the id of a message that has this form. Raises UnicodeDecodeError."""
         start, end = self._id
         return raw[start:end].decode() if end else ""
+
+    def _readable_id(self, raw: bytes) -> str | None:
+        try:
+            return self.id(raw)
+        except UnicodeDecodeError:
+            return None
 
 
 def _column(each: InputLayout) -> Column:

@@ -25,9 +25,8 @@ from tritonpy import (
     incident,
     now_ns,
 )
-from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
+from tritonpy_frontend_grpc.answering import NO_DECOUPLED, AnswerSink
 from tritonpy_frontend_grpc.decode import decode_request
-from tritonpy_frontend_grpc.encode import encode_response
 from tritonpy_frontend_grpc.gate import Gate
 from tritonpy_frontend_grpc.known_layouts import KnownLayouts
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT
@@ -45,8 +44,6 @@ from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
     from tritonpy_frontend_grpc.call import Call, InferCall, Metadata, StreamingCall
-
-_NO_DECOUPLED = "ModelInfer RPC doesn't support models with decoupled transaction policy"
 
 
 class InferenceService:
@@ -74,10 +71,10 @@ class InferenceService:
         self._loop = asyncio.get_running_loop()
         self._gate = Gate()
         self._layouts = KnownLayouts()
-        self._sink = LoopSink(self._loop, self._answered)
+        self._sink = AnswerSink(self._loop, self._end, self._failure)
         self._stream_sink = LoopSink(self._loop, self._deliver)
         self._decoupled_sink = StreamSink(self._loop, self._deliver)
-        self.together = Together(engine, self._sink, self._begin, self._fail)
+        self.together = Together(engine, self._sink, self._is_open, self._gate.enter, self._begin, self._fail)
         self._calls: set[StreamCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -120,20 +117,19 @@ class InferenceService:
         if self._gate.closed:
             call.finish(Unavailable(SHUTTING_DOWN))
             return
+        packed = raw[:1] in PACKED
+        if not packed and self.together.collects and self._collected(raw, call):
+            return
         self._gate.enter()
-        if raw[:1] in PACKED:
+        if packed:
             unpacking = self._loop.create_task(self._infer_packed(raw, call))
             self._tasks.add(unpacking)
             unpacking.add_done_callback(self._tasks.discard)
-        elif not self.together.collects or not self._collected(raw, call):
+        else:
             self._begin(raw, call)
 
-    def join(self, framed: bytes | memoryview, call: InferCall) -> bool:
-        """Take a message with its prefix, if it can be collected by what it has in common with the last one; otherwise it is `infer`'s."""
-        if not self.together.join(framed, call):
-            return False
-        self._gate.enter()
-        return True
+    def _is_open(self) -> bool:
+        return self._access is None and not self._tracer.active and not self._gate.closed
 
     def _collected(self, raw: bytes, call: InferCall) -> bool:
         """Leave a message to be handed over with others, if it can be; otherwise those that came before it are."""
@@ -147,7 +143,7 @@ class InferenceService:
         return False
 
     def _fail(self, call: InferCall, error: Exception) -> None:
-        self._end(call, Unsupported(_NO_DECOUPLED) if isinstance(error, DecoupledRefused) else self._failure(error))
+        self._end(call, Unsupported(NO_DECOUPLED) if isinstance(error, DecoupledRefused) else self._failure(error))
 
     def cancel(self, call: InferCall) -> None:
         """Cancel a call that was given to `infer`: nobody waits for its answer any more. Does nothing where it is over."""
@@ -191,17 +187,6 @@ class InferenceService:
         request = decode_request(message, sink)
         self._layouts.learn(raw, message, request)
         return request
-
-    def _answered(self, request: InferRequest, response: InferResponse) -> None:
-        call: InferCall = request.tag
-        if call.over:
-            return
-        try:
-            plain = response.error is None and request.trace is None
-            answer = encode_response(response) if plain else _answer(request, response)
-        except Exception as error:
-            answer = self._failure(error)
-        self._end(call, answer)
 
     def _end(self, call: InferCall, answer: bytes | TritonError) -> None:
         if not call.over:
@@ -280,14 +265,3 @@ class InferenceService:
 
     def _failure(self, error: Exception) -> TritonError:
         return error if isinstance(error, TritonError) else incident(self._log, "a call", error)
-
-
-def _answer(request: InferRequest, response: InferResponse) -> bytes | TritonError:
-    error = response.error
-    if error is not None and is_late(request, error):
-        return DeadlineExceeded()
-    if isinstance(error, DecoupledRefused):  # by an engine in another process
-        return Unsupported(_NO_DECOUPLED)
-    if request.trace is not None:
-        request.trace.stamp("GRPC_SEND_START")
-    return encode_response(response) if error is None else error

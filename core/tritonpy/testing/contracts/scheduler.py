@@ -108,6 +108,20 @@ class SchedulerContract(PluginContract):
             assert not harness.scheduler.pending(), "pending() lists requests that were answered"
 
     @only_where(_has_instances)
+    def test_requests_that_are_alike_are_taken_all_or_none(self) -> None:
+        with self.make_engine() as engine:
+            harness = self._filled(engine, 1)
+            alike = [self.make_request(harness, Random(2)) for _ in range(3)]
+            taken = harness.enqueue_alike(alike)
+            waiting = {id(request) for request in harness.scheduler.pending()}
+            wanted = {id(request) for request in harness.unanswered()}
+            assert waiting == wanted, f"enqueue_alike() said {taken} and pending() does not fit that"
+            answered = [request for request in alike if harness.witness.answers(request)]
+            assert not answered, "enqueue_alike() answered a request"
+            harness.finish()
+            harness.witness.check(*harness.enqueued)
+
+    @only_where(_has_instances)
     def test_a_waiting_request_can_be_cancelled(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)

@@ -30,8 +30,8 @@ def test_a_large_message_is_asked_for_in_large_parts(serve):
 async def in_one_turn(server, said):
     """Let streams bring what is said of them in one turn; return for how many that was enough to hand them over with the one before."""
     service, joined, over = server.serving.service, [], asyncio.Event()
-    join = service.join
-    service.join = lambda *arguments: joined.append(join(*arguments)) or joined[-1]
+    join = service.together.join
+    service.together.join = lambda *arguments: joined.append(join(*arguments)) or joined[-1]
     server.loop.call_soon(service.together.begin)
     for stream, body in said:
         stream.feed(body)

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_frontend_envoy.launching.refusals import local_replies, readable_paths
+from tritonpy_frontend_envoy.launching.refusals import local_replies, path_filter, routes
 
-FILTER = readable_paths()["typed_config"]["rules"]["policies"]["unreadable"]["permissions"][0]
-ESCAPED, UNREADABLE = FILTER["and_rules"]["rules"]
+(ROUTE,) = routes()
+(ESCAPED,) = ROUTE["match"]["headers"]
+RULES = ROUTE["typed_per_filter_config"][path_filter()["name"]]["rbac"]["rules"]
+(UNREADABLE,) = RULES["policies"]["unreadable"]["permissions"]
 PATTERN = re.compile(UNREADABLE["not_rule"]["url_path"]["path"]["safe_regex"]["regex"])
 
 
@@ -32,7 +34,7 @@ def test_escapes_are_readable_where_they_are_utf8(data):
 
 @given(st.text())
 def test_a_path_that_is_not_looked_at_is_readable(path):
-    assert ESCAPED["url_path"]["path"]["contains"] in path or PATTERN.fullmatch(path)
+    assert ESCAPED["string_match"]["contains"] in path or PATTERN.fullmatch(path)
 
 
 @given(st.text("%0AaFfeEdDcC9z/", max_size=12))

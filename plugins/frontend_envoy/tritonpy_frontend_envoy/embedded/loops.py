@@ -135,10 +135,13 @@ class Bridge(asyncio.AbstractEventLoop):
         """Let pyvoy's thread go, and with it Envoy."""
         self._over.set()
 
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, **_kwargs: Any) -> None:  # type: ignore[override]  # pyvoy needs no handle
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]  # what pyvoy needs of it
         """Call on the loop; a head at once."""
         if type(callback).__name__ == _HEAD:
-            _run(callback, ())
+            try:
+                callback()
+            except Exception as error:
+                _failed(error)
             return
         self._waiting.append((callback, args))
         if not self._woken:
@@ -184,19 +187,21 @@ class Bridge(asyncio.AbstractEventLoop):
             rounds.begin()
         try:
             while waiting:
-                _run(*waiting.popleft())
+                callback, args = waiting.popleft()
+                try:
+                    callback(*args)
+                except Exception as error:
+                    _failed(error)
         finally:
             if together:
                 rounds.end()
 
 
-def _run(callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-    try:
-        callback(*args)
-    except asyncio.InvalidStateError:
-        pass  # who waited was cancelled in the meantime, and pyvoy does not ask before it sets a result
-    except Exception:
-        LOG.exception("a call from Envoy failed")
+def _failed(error: Exception) -> None:
+    if not isinstance(
+        error, asyncio.InvalidStateError
+    ):  # who waited was cancelled in the meantime, and pyvoy does not ask before it sets a result
+        LOG.error("a call from Envoy failed", exc_info=error)
 
 
 class Bridges(asyncio.DefaultEventLoopPolicy):

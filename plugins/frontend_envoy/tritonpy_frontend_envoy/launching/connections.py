@@ -9,7 +9,7 @@ from typing import Any
 from pyvoy._server import _dynamic_module_config as pyvoy_module
 
 from tritonpy_frontend_envoy.launching.endpoint import Endpoint
-from tritonpy_frontend_envoy.launching.refusals import local_replies, readable_paths, refusal_lines
+from tritonpy_frontend_envoy.launching.refusals import local_replies, path_filter, refusal_lines, routes
 from tritonpy_frontend_envoy.launching.types import typed
 
 APPLICATIONS = "tritonpy_frontend_envoy.embedded.applications"
@@ -27,13 +27,13 @@ def connection_manager(endpoint: Endpoint, codec: str, *, http3: bool = False) -
 
     With `http3` the answers tell clients that it is spoken on the same port.
     """
-    hosts = [{"name": "all", "domains": ["*"]}]
+    hosts = [{"name": "all", "domains": ["*"], "routes": routes()}]
     return typed(
         "filters.network.http_connection_manager.v3.HttpConnectionManager",
         codec_type=codec,
         stat_prefix=endpoint.name,
         route_config={"virtual_hosts": hosts},
-        http_filters=[*([_advertisement(endpoint)] if http3 else []), readable_paths(), _application(endpoint)],
+        http_filters=[*([_advertisement(endpoint)] if http3 else []), path_filter(), _application(endpoint)],
         common_http_protocol_options=_common(endpoint),
         http_protocol_options={
             "accept_http_10": True,

@@ -17,6 +17,7 @@ _READABLE = (
     f"%[Ee]0%[ABab][0-9A-Fa-f]{_TAIL}|%[Ee][1-9A-CEFa-cef](?:{_TAIL}){{2}}|%[Ee][Dd]%[89][0-9A-Fa-f]{_TAIL}|"
     f"%[Ff]0%[9ABab][0-9A-Fa-f](?:{_TAIL}){{2}}|%[Ff][1-3](?:{_TAIL}){{3}}|%[Ff]4%8[0-9A-Fa-f](?:{_TAIL}){{2}})*"
 )
+_PATHS = "paths"
 _UNREADABLE_STATUS = 403  # what the filter that finds such a path answers; nothing else of Envoy's does
 _UNREADABLE_TEXT = "The path cannot be read: its escapes are no UTF-8"
 
@@ -30,16 +31,23 @@ def local_replies() -> dict[str, Any]:
     }
 
 
-def readable_paths() -> dict[str, Any]:
-    """Return the filter that lets no other paths through than those that can be handed on."""
-    escaped = {
-        "url_path": {"path": {"contains": "%"}}
-    }  # asked first: nearly no path is, and the pattern takes 3 us of each request
+def path_filter() -> dict[str, Any]:
+    """Return the filter that refuses paths that cannot be handed on: only a route puts it to work, since it costs 1.5 us of each request."""
+    return {"name": _PATHS, "disabled": True, "typed_config": typed("filters.http.rbac.v3.RBAC")}
+
+
+def routes() -> list[dict[str, Any]]:
+    """Return the routes: one, of paths with escapes, at which `path_filter` looks. All others need none, as one application answers everything."""
     readable = {"url_path": {"path": {"safe_regex": {"regex": _READABLE}}}}
-    unreadable = {"and_rules": {"rules": [escaped, {"not_rule": readable}]}}
-    policy = {"permissions": [unreadable], "principals": [{"any": True}]}
+    policy = {"permissions": [{"not_rule": readable}], "principals": [{"any": True}]}
     rules = {"action": "DENY", "policies": {"unreadable": policy}}
-    return {"name": "paths", "typed_config": typed("filters.http.rbac.v3.RBAC", rules=rules)}
+    return [
+        {
+            "match": {"prefix": "", "headers": [{"name": ":path", "string_match": {"contains": "%"}}]},
+            "non_forwarding_action": {},
+            "typed_per_filter_config": {_PATHS: typed("filters.http.rbac.v3.RBACPerRoute", rbac={"rules": rules})},
+        }
+    ]
 
 
 def refusal_lines() -> dict[str, Any]:

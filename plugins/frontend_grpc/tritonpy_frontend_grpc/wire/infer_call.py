@@ -24,13 +24,13 @@ class CarriedInferCall(CarriedCall, InferCall):
     """One call: reads its message, hands it over, and sends the answer."""
 
     joins = True  # its message need not be looked at before it is handed over
+    over = False
+    request = None
     _frames: Frames | None = None
     _begun = False  # the message is the service's
     _finishing: asyncio.Task[None] | None = None
 
     def __init__(self, service: InferenceService, head: Head) -> None:
-        self.over = False
-        self.request = None
         self.head = head
         self._service = service
 
@@ -59,7 +59,7 @@ class CarriedInferCall(CarriedCall, InferCall):
         """Take the next part of the body; `more` says whether another one follows. What follows a message that was handed over is dropped."""
         if self.over or self._begun:
             return
-        if self._frames is None and self.joins and self._service.join(part, self):
+        if self._frames is None and self.joins and self._service.together.join(part, self):
             self.begun()
             return
         if self._frames is None and len(part) >= PREFIX.size:

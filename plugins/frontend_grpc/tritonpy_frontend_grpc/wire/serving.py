@@ -33,6 +33,7 @@ class Serving:
     def __init__(self, engine: Engine, options: CallOptions, context: FrontendContext) -> None:
         self.log = context.log
         self._access = access_of(options, context)
+        self.asks_who_calls = self._access is not None  # some are refused by what they say ahead of their messages
         self.service = service_of(engine, options, context, self._access)
         self._health = Health(engine)
         self._methods = methods_of(self.service, self._health)
@@ -43,11 +44,6 @@ class Serving:
     def tells(self) -> bool:
         """Whether calls are told of in the log, for which they need a class of their own; it may change at any time."""
         return self.log.isEnabledFor(logging.DEBUG)
-
-    @property
-    def asks_who_calls(self) -> bool:
-        """Whether some callers are refused by what they say ahead of their messages."""
-        return self._access is not None
 
     def infer(self, call: CarriedInferCall) -> None:
         """Begin a call of ModelInfer."""
