@@ -104,6 +104,14 @@ class LogLines:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """The statistics of one model, asked for until they count `requests` and rest: the real Triton counts after it has answered."""
+
+    model: str
+    requests: int
+
+
+@dataclass(frozen=True)
 class Listed:
     """What the repository index says of one model."""
 
@@ -120,7 +128,7 @@ class WithMemory:
     byte_size: int = 4096
 
 
-Step = Http | Raw | Grpc | Stream | Together | Metrics | Families | LogLines | Listed | WithMemory
+Step = Http | Raw | Grpc | Stream | Together | Metrics | Families | LogLines | Counted | Listed | WithMemory
 
 
 @dataclass(frozen=True)

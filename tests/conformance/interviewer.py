@@ -84,6 +84,7 @@ class Interviewer:
             raise RuntimeError(f"'{model}' cannot be loaded: {answer}")
 
     def _ask(self, exchange: Exchange) -> dict[str, Any]:
+        self._server.forget_meetings()
         before = {model: counters.statistics(self._server, model) for model in exchange.counted}
         start = self._server.log_size()
         found: dict[str, Any] = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,17 +23,19 @@ from tests.process_tree import end_tree
 from tests.served_transport import transport_flags
 
 TRITONSERVER = "TRITONPY_TRITONSERVER"
+MEETINGS = "CONFORMANCE_MEETINGS"
 START_S = 120.0
 ALIVE_S = 5.0
 FLAGS = ("--model-control-mode=explicit", "--exit-timeout-secs=5")
 
 
 class Server:
-    """A running server; `ports` by protocol, `log` is the file that it writes."""
+    """A running server; `ports` by protocol, `log` is the file that it writes, `meetings` the folder in which instances of its models meet."""
 
-    def __init__(self, process: subprocess.Popen[bytes], ports: dict[str, int], log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], ports: dict[str, int], log: Path, meetings: Path) -> None:
         self.process = process
         self.ports = ports
+        self.meetings = meetings
         self.channel = grpc.insecure_channel(
             f"127.0.0.1:{ports['grpc']}",
             [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)],
@@ -45,6 +49,11 @@ class Server:
     def log_size(self) -> int:
         """Return how much is logged, in bytes."""
         return self._log.stat().st_size
+
+    def forget_meetings(self) -> None:
+        """Have no instance find who met in an earlier exchange, or the last time that this one was asked."""
+        for place in self.meetings.iterdir():
+            shutil.rmtree(place)
 
     def ask(self, path: str) -> dict[str, Any]:
         """GET a path of the HTTP port."""
@@ -89,14 +98,16 @@ def running(command: Sequence[str], repository: Path, log: Path, *flags: str) ->
     ports = dict(zip(("http", "grpc", "metrics"), find_ports(3), strict=True))
     numbers = [f"--{protocol}-port={number}" for protocol, number in ports.items()]
     told = [flag.replace("{beside}", str(beside(repository))) for flag in flags]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, f"--model-repository={repository}", *numbers, *FLAGS, *told],
-            stdout=output, stderr=output, start_new_session=True, cwd=log.parent,
-        )  # fmt: skip
-    server = Server(process, ports, log)
-    try:
-        server.wait_until_ready()
-        yield server
-    finally:
-        server.end()
+    with tempfile.TemporaryDirectory(prefix="meetings-") as meetings:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*command, f"--model-repository={repository}", *numbers, *FLAGS, *told],
+                stdout=output, stderr=output, start_new_session=True, cwd=log.parent,
+                env={**os.environ, MEETINGS: meetings},
+            )  # fmt: skip
+        server = Server(process, ports, log, Path(meetings))
+        try:
+            server.wait_until_ready()
+            yield server
+        finally:
+            server.end()

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.conformance import counters, grpc_answer, http_answer
 from tests.conformance.exchange import (
+    Counted,
     Families,
     Grpc,
     Http,
@@ -21,6 +22,7 @@ from tests.conformance.exchange import (
     Stream,
     Together,
     WithMemory,
+    get,
     post,
 )
 from tests.conformance.memory_steps import take_with_memory
@@ -53,6 +55,9 @@ def take(server: Server, step: Step, log_start: int) -> Any:
             return counters.shapes(server, step.prefix, step.values)
         case LogLines():
             return _settled(lambda: _lines(server, step.marker, log_start), lambda lines: len(lines) >= step.count)
+        case Counted():
+            counters.growth(server, step.model, {}, step.requests)
+            return http_answer.ask(server.ports["http"], get(f"/v2/models/{step.model}/stats"))
         case Listed():
             return _settled(
                 lambda: _index(server, step.model), lambda found: all(one.get("state") != "UNLOADING" for one in found)

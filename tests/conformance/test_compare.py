@@ -72,6 +72,9 @@ class FakeServer:
     def log_size(self):
         return 0
 
+    def forget_meetings(self):
+        pass
+
 
 @contextlib.contextmanager
 def started(server):

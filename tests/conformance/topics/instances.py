@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Http, Listed, Together, get, load, topic, unload
+from tests.conformance.exchange import Counted, Exchange, Http, Listed, Together, get, load, topic, unload
 from tests.conformance.inferring import Inference, text
 
 CPU: dict[str, Any] = {"kind": "KIND_CPU"}
@@ -101,8 +101,8 @@ TOPIC = topic(
         [not_changed(what, groups) for what, groups in NOT_MADE.items()],
         Exchange(
             "in place: what is counted goes on",
-            (unload("instances"), loading(FIRST), meeting("counted", 1), loading([{**CPU, "count": 2}]), meeting("counted", 1),
-             get("/v2/models/instances/stats")),
+            (unload("instances"), loading(FIRST), meeting("counted", 1), loading([{**CPU, "count": 2}]), meeting("counted by both", 2),
+             Counted("instances", 3)),
         ),
     ),
 )  # fmt: skip

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from select import select
 
 import numpy as np
+import pytest
 
-from core.tests.runners.workers.fake_worker import on_loop
+from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.scripted_worker import EMPTY, FINAL, outputs
 from core.tests.runners.workers.worker_model import LONG_NS, SHORT_NS, Batching, turn, worker_model
 from tritonpy.ipc import Kind
@@ -58,6 +60,46 @@ async def test_executions_that_are_short_come_many_at_once_where_a_batch_cannot_
         worker.echo(*given, took_ns=SHORT_NS)
         worker.echo(*await worker.given())
         assert await model.values(*requests) == [[0], *[[number] for number in range(40)]]
+
+
+async def made_quick(model, workers):
+    """Have every worker known for executions that are given many at once."""
+    for _ in workers:
+        asked = [model.ask(0) for _ in workers]
+        for worker in workers:
+            worker.echo(await worker.one(), took_ns=SHORT_NS)
+        await model.values(*asked)
+
+
+@on_loop
+@pytest.mark.parametrize(("asked", "shares"), [(2, [1, 1]), (3, [1, 2]), (8, [4, 4])])
+async def test_nothing_is_given_early_that_an_instance_with_nothing_to_do_could_begin(asked, shares):
+    async with worker_model(instances=2) as model:
+        workers = await model.start()
+        await made_quick(model, workers)
+        requests = [model.ask(number) for number in range(asked)]
+        given = [await worker.given() for worker in workers]
+        assert sorted(map(len, given)) == shares
+        for worker, executions in zip(workers, given, strict=True):
+            worker.echo(*executions, took_ns=SHORT_NS)
+        assert await model.values(*requests) == [[number] for number in range(asked)]
+
+
+@on_loop
+async def test_what_comes_while_all_instances_execute_is_given_early():
+    async with worker_model(instances=2) as model:
+        workers = await model.start()
+        await made_quick(model, workers)
+        requests = [model.ask(number) for number in range(2)]
+        given = [await worker.one() for worker in workers]
+        requests += [model.ask(number) for number in range(2, 5)]
+        await eventually(lambda: model.model.waiting == 0)
+        assert not any(request.answered for request in requests)
+        (early,) = [worker for worker in workers if select([worker.socket], [], [], 0)[0]]
+        early.echo(*await early.given())
+        for worker, first in zip(workers, given, strict=True):
+            worker.echo(first)
+        assert await model.values(*requests) == [[number] for number in range(5)]
 
 
 @on_loop

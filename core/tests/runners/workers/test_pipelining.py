@@ -47,3 +47,12 @@ def test_an_instance_without_siblings_has_the_next_one_ready_while_executions_ar
     assert pipelining.depth == 1
     pipelining.took(ns)
     assert pipelining.depth == depth
+
+
+@pytest.mark.parametrize(
+    ("waiting", "spare", "share"), [(9, 0, 10), (1, 1, 1), (2, 1, 1), (3, 1, 2), (9, 2, 3), (99, 1, 10), (0, 3, 1)]
+)
+def test_what_waits_is_shared_with_those_who_have_nothing_to_do(waiting, spare, share):
+    pipelining = Pipelining(prefetch=True)
+    pipelining.took(50_000)
+    assert pipelining.share(waiting, spare) == share

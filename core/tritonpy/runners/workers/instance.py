@@ -28,7 +28,8 @@ MakeWorker = Callable[[Callable[[Sequence[Execution]], None], Callable[[TritonEr
 
 
 class Instance:
-    """Everything here runs on the loop's thread. `hopeless()` says that no instance of the model is left that could serve what waits.
+    """Everything here runs on the loop's thread. `hopeless()` says that no instance of the model is left that could serve what waits,
+    `spare(self)` how many others have nothing to do.
 
     `permit` makes what asks the rate limiter, and calls what it is given when it has a permission; None: there is nothing to ask.
     `crowd` says whether it may execute beside the others, None: always.
@@ -49,6 +50,7 @@ class Instance:
         limit_s: float,
         make: MakeWorker,
         hopeless: Callable[[], bool],
+        spare: Callable[[Instance], int],
         samples: MakeSamples | None = None,
     ) -> None:
         self.slot = WorkerSlot(context, loop, rings, self.feed)
@@ -67,6 +69,7 @@ class Instance:
         self._checking = 0
         self._make = make
         self._hopeless = hopeless
+        self._spare = spare
         self._samples = samples
         self._warming: Warming | None = None
         self._backoff = Backoff()
@@ -156,6 +159,11 @@ class Instance:
             self._dispatcher.rest(self.slot)
             self._guards.drop(failure)
 
+    def is_spare(self) -> bool:
+        """Say whether it could begin an execution now, and has none."""
+        able = self._serves and not self._stopped and self.worker is not None and not self.worker.ending
+        return able and not self.slot.leaving and self._permit is None and self._held() == 0
+
     def cancel(self, request: InferRequest) -> None:
         """Tell the worker that nobody waits for `request` any more."""
         if self.worker is not None:
@@ -165,9 +173,9 @@ class Instance:
         # Behind an execution that waits for a call, a batch could be what the called model waits for; one that admits more while it
         # runs asks for them itself; and what the limiter lends is for one execution.
         in_turn = worker.executions.calls or self.slot.context.max_open is not None or self._permit is not None
-        depth = 1 if in_turn else self.pipelining.depth
-        if worker.ending:
-            depth = 0
+        depth = 0 if worker.ending else 1 if in_turn else self.pipelining.depth
+        if depth > 1 and not self.pipelining.alone:
+            depth = self.pipelining.share(self._dispatcher.waiting, self._spare(self))
         if self._crowd is not None and depth and self._held() == 0 and not self._crowd.admits(self.feed):
             return
         if self._held() >= depth:

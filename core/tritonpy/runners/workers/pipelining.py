@@ -29,3 +29,10 @@ class Pipelining:
         self._mean_ns = ns if not self._mean_ns else self._mean_ns + _WEIGHT * (ns - self._mean_ns)
         least = 2 if self.alone and self._mean_ns < _SHORT_NS else 1
         self.depth = max(least, min(_MOST, int(_HORIZON_NS / max(self._mean_ns, 1.0))))
+
+    def share(self, waiting: int, spare: int) -> int:
+        """Return how many executions the worker may hold while `waiting` requests wait and `spare` other instances have nothing to do.
+
+        Nothing is given early that another instance could begin: however quick executions were, the present one may be the one that is not.
+        """
+        return min(self.depth, max(1, -(-waiting // (1 + spare)))) if spare else self.depth

@@ -171,6 +171,7 @@ class WorkerRunner(Runner):
                 Worker, self._model, context, self._launcher, self._neighbours, self._loop, self._policies.of(context)
             ),
             self._hopeless,
+            self._spare_beside,
             None if context.passive else self._samples,
         )
         if not context.passive:
@@ -185,6 +186,9 @@ class WorkerRunner(Runner):
     def _hopeless(self) -> bool:
         serving = [each for each in self._instances.values() if not each.slot.context.passive]
         return all(instance.broken is not None for instance in serving)
+
+    def _spare_beside(self, asking: Instance) -> int:
+        return sum([each is not asking and each.is_spare() for each in self._instances.values()])
 
     def _note_who_is_alone(self) -> None:
         instances = self._instances.values()
