@@ -12,6 +12,7 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.options import Options
 from tritonpy.clock import now_ns
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
+from tritonpy.direct import DirectScheduler
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.errors import PluginError, StartupError, Unavailable
 from tritonpy.hookspecs import hookimpl
@@ -122,6 +123,12 @@ def nothing_stays():
 
 def run(coroutine):
     return asyncio.run(coroutine)
+
+
+@pytest.mark.parametrize("schedulers", [{}, {"sequence": DirectScheduler}])
+def test_the_extension_sequence_is_listed_where_a_scheduler_serves_it(schedulers):
+    server = build(decode_server_config({"frontends": SILENT}), toy_plugins(ToyPlugin(schedulers=schedulers)))
+    assert ("sequence" in server.engine.server_metadata().extensions) == bool(schedulers)
 
 
 def test_a_server_lives_from_start_to_stop(make, model_repository, witness, book):

@@ -221,7 +221,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     timer, rings, metrics = Timer(), Rings(), CustomMetrics()
     graph = CallGraph(table.config)
     tracing = make_tracing(config.trace, plugins)
-    engine = _engine(config, table, metrics, graph, tracing)
+    engine = _engine(config, plugins, table, metrics, graph, tracing)
     observers = make_observers(config, plugins)
     backends = Backends(plugins, config.backends, config.backend_defaults, BackendFolders(config.backend_directory))
     backends.check_options()
@@ -266,9 +266,16 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
 
 
 def _engine(
-    config: ServerConfig, table: ModelTable, metrics: CustomMetrics, graph: CallGraph, tracing: Tracing
+    config: ServerConfig,
+    plugins: PluginManager,
+    table: ModelTable,
+    metrics: CustomMetrics,
+    graph: CallGraph,
+    tracing: Tracing,
 ) -> LocalEngine:
-    metadata = ServerMetadata(config.id, SERVER_VERSION, EXTENSIONS)
+    sequences = "sequence" in plugins.table("tritonpy_schedulers")
+    extensions = [name for name in EXTENSIONS if sequences or name != "sequence"]
+    metadata = ServerMetadata(config.id, SERVER_VERSION, extensions)
     explicit, regions = config.control.mode == "explicit", Regions(config.allow_client_shm)
     return LocalEngine(table, metrics, graph, metadata, explicit, config.strict_readiness, regions, tracing)
 

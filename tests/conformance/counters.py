@@ -76,11 +76,10 @@ def samples(server: Server, prefix: str) -> list[tuple[str, float]]:
 
 
 def shapes(server: Server, prefix: str, values: bool) -> dict[str, Any]:
-    """Return type and samples of the families whose name starts with `prefix`, and whether each has a help, in whatever words."""
+    """Return type, help and samples of the families whose name starts with `prefix`; the values of samples only if asked for."""
     return {
         name: {
             **family,
-            "help": bool(family["help"]),
             "samples": family["samples"] if values else sorted(family["samples"]),
         }
         for name, family in families(server, prefix).items()

@@ -88,7 +88,7 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Families:
-    """Type and samples with their labels, of every metric family whose name starts with `prefix`; the samples' values only if asked for."""
+    """Type, help and samples with their labels, of every metric family whose name starts with `prefix`; the samples' values only if asked for."""
 
     prefix: str
     values: bool = False

@@ -55,6 +55,14 @@ def test_what_is_lent_is_shown():
     assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == ([], [], [])
 
 
+def test_the_families_of_pinned_memory_have_the_help_of_triton():
+    families = MemoryPools(DeviceSettings()).metrics()
+    assert [(family.name, family.description) for family in families] == [
+        ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),
+        ("nv_pinned_memory_pool_used_bytes", "Pinned memory pool used memory size, in bytes"),
+    ]
+
+
 def test_their_names_are_the_server_s_own():
     families = MemoryPools(DeviceSettings(), [0], FakeCuda).metrics()
     assert {family.name for family in families} <= SERVER_METRICS

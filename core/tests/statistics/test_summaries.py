@@ -59,11 +59,17 @@ def cached(summaries: Summaries, look: CacheLook) -> dict[str, int]:
 
 def test_a_hit_waits_until_its_look_up_and_computes_nothing() -> None:
     found = cached(Summaries({0.5: 0.01}, 0), CacheLook(0, hit=True, start_ns=2_500_000, lookup_ns=700_000))
-    assert found == {"request": 8000, "queue": 500, "cache_hit": 700}
+    assert found == {"queue": 500, "cache_hit": 700}
 
 
 def test_a_miss_computes_and_costs_look_up_and_insertion() -> None:
     found = cached(Summaries({0.5: 0.01}, 0), CacheLook(0, lookup_ns=700_000, insertion_ns=300_000))
     assert found == {
-        "request": 8000, "queue": 3000, "compute_input": 1000, "compute_infer": 2000, "compute_output": 999, "cache_miss": 1000,
+        "queue": 3000, "compute_input": 1000, "compute_infer": 2000, "compute_output": 999, "cache_miss": 1000,
     }  # fmt: skip
+
+
+def test_with_a_cache_there_is_no_summary_of_whole_requests() -> None:
+    summaries = Summaries({0.5: 0.01}, 0)
+    summaries.use_cache(0)
+    assert set(summaries.snapshot(0)) == {*PARTS, "cache_hit", "cache_miss"} - {"request"}

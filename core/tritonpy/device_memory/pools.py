@@ -61,8 +61,8 @@ class MemoryPools:
     def _pinned_families(self) -> Iterator[FamilySnapshot]:
         total, pool = self._settings.pinned_memory_pool_byte_size, self._pinned
         used = 0 if pool is None else pool.used()
-        yield _gauge(f"{_PINNED}_total_bytes", "Pinned host memory in the server's pool (total), in bytes", {"": total})
-        yield _gauge(f"{_PINNED}_used_bytes", "Pinned host memory in the server's pool (used), in bytes", {"": used})
+        yield _gauge(f"{_PINNED}_total_bytes", "Pinned memory pool total memory size, in bytes", {"": total})
+        yield _gauge(f"{_PINNED}_used_bytes", "Pinned memory pool used memory size, in bytes", {"": used})
         if pool is not None:
             text = "Buffers that were not pinned because the pool had no room for them"
             metric = MetricSnapshot({}, pool.misses)

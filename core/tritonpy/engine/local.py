@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 EXTENSIONS = [
     "classification",
+    "sequence",
     "model_repository",
     "model_repository(unload_dependents)",
     "schedule_policy",

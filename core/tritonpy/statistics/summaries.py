@@ -19,15 +19,18 @@ class Summaries:
         self._parts = {part: Summary(quantiles, now_ns) for part in PARTS}
 
     def use_cache(self, now_ns: int) -> None:
-        """Take note of hits and misses too; before the first request."""
+        """Summarize hits and misses too, and the whole request no longer, as Triton does; before the first request."""
+        del self._parts["request"]
         self._parts.update((part, Summary(self._quantiles, now_ns)) for part in CACHE_PARTS)
 
     def answered(self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int) -> None:
         """Take note of one answer."""
         if not response.final or response.error is not None:
             return
-        times = {"request": now_ns - request.received_ns}
         look, batch = request.cache, request.batch
+        times = {}
+        if "request" in self._parts:
+            times["request"] = now_ns - request.received_ns
         if look is not None and look.hit:
             times["queue"] = look.start_ns - request.queued_ns
             times["cache_hit"] = look.lookup_ns

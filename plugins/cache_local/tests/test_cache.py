@@ -118,3 +118,17 @@ def test_arrays_of_any_form_are_kept(array):
     cache = LocalCache(LocalCacheOptions(size=4096))
     cache.insert(b"a", [Tensor("OUT", "FP32", array.shape, np.asarray(array))])
     assert cache.lookup(b"a")[0].data.tolist() == np.asarray(array).tolist()
+
+
+def test_the_families_have_the_help_of_triton():
+    cache = LocalCache(LocalCacheOptions(size=1024))
+    assert {family.name: family.description for family in cache.metrics()} == {
+        "nv_cache_util": "Cache utilization [0.0 - 1.0]",
+        "nv_cache_num_entries": "Number of responses stored in response cache",
+        "nv_cache_num_hits": "Number of cache hits in response cache",
+        "nv_cache_num_misses": "Number of cache misses in response cache",
+        "nv_cache_num_lookups": "Number of cache lookups in response cache",
+        "nv_cache_num_evictions": "Number of cache evictions in response cache",
+        "nv_cache_lookup_duration": "Total cache lookup duration (hit and miss), in microseconds",
+        "nv_cache_insertion_duration": "Total cache insertion duration, in microseconds",
+    }

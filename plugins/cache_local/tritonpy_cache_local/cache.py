@@ -64,14 +64,20 @@ class LocalCache(Cache):
         with self._lock:
             store, misses = self._store, self._lookups - self._hits
             return [
-                _gauge("util", "Part of the response cache's bytes in use, from 0 to 1", store.used / store.size),
-                _gauge("num_entries", "Answers in the response cache", len(store)),
-                _gauge("num_hits", "Look-ups that the response cache answered", self._hits),
-                _gauge("num_misses", "Look-ups that it could not answer", misses),
-                _gauge("num_lookups", "Look-ups in the response cache", self._lookups),
-                _gauge("num_evictions", "Answers that made room for others", store.evictions),
-                _gauge("lookup_duration", "Microseconds spent on look-ups", self._lookup_ns // 1000),
-                _gauge("insertion_duration", "Microseconds spent on insertions", self._insertion_ns // 1000),
+                _gauge("util", "Cache utilization [0.0 - 1.0]", store.used / store.size),
+                _gauge("num_entries", "Number of responses stored in response cache", len(store)),
+                _gauge("num_hits", "Number of cache hits in response cache", self._hits),
+                _gauge("num_misses", "Number of cache misses in response cache", misses),
+                _gauge("num_lookups", "Number of cache lookups in response cache", self._lookups),
+                _gauge("num_evictions", "Number of cache evictions in response cache", store.evictions),
+                _gauge(
+                    "lookup_duration",
+                    "Total cache lookup duration (hit and miss), in microseconds",
+                    self._lookup_ns // 1000,
+                ),
+                _gauge(
+                    "insertion_duration", "Total cache insertion duration, in microseconds", self._insertion_ns // 1000
+                ),
             ]
 
     def close(self) -> None:

@@ -63,9 +63,9 @@ class CpuCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield utilization (0 to 1), total and used bytes."""
         total, used = parse_memory((self._proc / "meminfo").read_text())
-        yield _gauge("nv_cpu_utilization", "Part of the CPU time in use [0.0 - 1.0]", self._current())
-        yield _gauge("nv_cpu_memory_total_bytes", "Memory (RAM) of the machine, in bytes", total)
-        yield _gauge("nv_cpu_memory_used_bytes", "Memory (RAM) in use on the machine, in bytes", used)
+        yield _gauge("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]", self._current())
+        yield _gauge("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", total)
+        yield _gauge("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", used)
 
     def _current(self) -> float:
         now_ns = self._clock()

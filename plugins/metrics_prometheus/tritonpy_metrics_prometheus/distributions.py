@@ -11,15 +11,15 @@ from tritonpy import HistogramSnapshot, SummarySnapshot
 from tritonpy_metrics_prometheus.exposition import number
 
 FIRST_RESPONSE = "nv_inference_first_response_histogram_ms"
-FIRST_RESPONSE_HELP = "Milliseconds from arrival to the first response"
+FIRST_RESPONSE_HELP = "Duration from request to first response in milliseconds"
 SUMMARIES = {
-    "request": "Microseconds from arrival to answer, recent quantiles (cached answers included)",
-    "queue": "Microseconds that requests waited, recent quantiles (cached answers included)",
-    "compute_input": "Microseconds spent on inputs, recent quantiles (without cached answers)",
-    "compute_infer": "Microseconds spent in the model, recent quantiles (without cached answers)",
-    "compute_output": "Microseconds spent on outputs, recent quantiles (without cached answers)",
-    "cache_hit": "Microseconds of look-ups that the response cache answered, recent quantiles",
-    "cache_miss": "Microseconds of look-ups without an answer and of insertions, recent quantiles",
+    "request": "Summary of inference request duration in microseconds (includes cached requests)",
+    "queue": "Summary of inference queuing duration in microseconds (includes cached requests)",
+    "compute_input": "Cumulative compute input duration in microseconds (does not include cached requests)",
+    "compute_infer": "Cumulative compute inference duration in microseconds (does not include cached requests)",
+    "compute_output": "Cumulative inference compute output duration in microseconds (does not include cached requests)",
+    "cache_hit": "Summary of cache hit counts/durations per model, in microseconds.",
+    "cache_miss": "Summary of cache miss counts/durations per model, in microseconds.",
 }
 """The help of each summary, by the part of a request's time that it is about."""
 

@@ -27,27 +27,27 @@ class GpuFamily:
 
 FAMILIES = (
     GpuFamily(
-        "nv_gpu_utilization", "gauge", "Part of the time in which the GPU computed [0.0 - 1.0]",
+        "nv_gpu_utilization", "gauge", "GPU utilization rate [0.0 - 1.0)",
         lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
     ),
     GpuFamily(
-        "nv_gpu_memory_total_bytes", "gauge", "Memory of the GPU, in bytes",
+        "nv_gpu_memory_total_bytes", "gauge", "GPU total memory, in bytes",
         lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu, nvml.nvmlMemory_v2).total,
     ),
     GpuFamily(
-        "nv_gpu_memory_used_bytes", "gauge", "Memory in use on the GPU, in bytes",
+        "nv_gpu_memory_used_bytes", "gauge", "GPU used memory, in bytes",
         lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu, nvml.nvmlMemory_v2).used,
     ),
     GpuFamily(
-        "nv_gpu_power_usage", "gauge", "Power that the GPU draws, in watts",
+        "nv_gpu_power_usage", "gauge", "GPU power usage in watts",
         lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
     ),
     GpuFamily(
-        "nv_gpu_power_limit", "gauge", "Power that the GPU may draw, in watts",
+        "nv_gpu_power_limit", "gauge", "GPU power management limit in watts",
         lambda nvml, gpu: nvml.nvmlDeviceGetPowerManagementLimit(gpu) / 1000,
     ),
     GpuFamily(
-        "nv_energy_consumption", "counter", "Energy that the GPU used since the server started, in joules",
+        "nv_energy_consumption", "counter", "GPU energy consumption in joules since the Triton Server started",
         lambda nvml, gpu: nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000,
     ),
 )  # fmt: skip

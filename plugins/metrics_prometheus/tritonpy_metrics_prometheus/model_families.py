@@ -23,7 +23,7 @@ def _microseconds(pick: Callable[[InferStatistics], Duration]) -> Callable[[Mode
 
 
 SUCCESS = ModelFamily(
-    "nv_inference_request_success", "counter", "Inference requests answered without an error, whatever their batch size",
+    "nv_inference_request_success", "counter", "Number of successful inference requests, all batch sizes",
     lambda statistics, _gauges: statistics.inference_stats.success.count,
 )  # fmt: skip
 
@@ -33,57 +33,57 @@ MEMORY_HELP = (
 )
 
 FAILURE_NAME = "nv_inference_request_failure"
-FAILURE_HELP = "Inference requests answered with an error, by reason, whatever their batch size"
+FAILURE_HELP = "Number of failed inference requests, all batch sizes"
 
 COUNTS = (
     ModelFamily(
-        "nv_inference_count", "counter", "Inferences performed: every row of a batch counts, cached answers do not",
+        "nv_inference_count", "counter", "Number of inferences performed (does not include cached requests)",
         lambda statistics, _gauges: statistics.inference_count,
     ),
     ModelFamily(
-        "nv_inference_exec_count", "counter", "Executions of the model: a batch counts once, cached answers do not",
+        "nv_inference_exec_count", "counter", "Number of model executions performed (does not include cached requests)",
         lambda statistics, _gauges: statistics.execution_count,
     ),
 )  # fmt: skip
 
 LATENCIES = (
     ModelFamily(
-        "nv_inference_request_duration_us", "counter", "Microseconds from arrival to answer, summed (cached answers included)",
+        "nv_inference_request_duration_us", "counter", "Cumulative inference request duration in microseconds (includes cached requests)",
         _microseconds(lambda times: times.success),
     ),
     ModelFamily(
-        "nv_inference_queue_duration_us", "counter", "Microseconds that requests waited, summed (cached answers included)",
+        "nv_inference_queue_duration_us", "counter", "Cumulative inference queuing duration in microseconds (includes cached requests)",
         _microseconds(lambda times: times.queue),
     ),
     ModelFamily(
-        "nv_inference_compute_input_duration_us", "counter", "Microseconds spent on inputs, summed (without cached answers)",
+        "nv_inference_compute_input_duration_us", "counter", "Cumulative compute input duration in microseconds (does not include cached requests)",
         _microseconds(lambda times: times.compute_input),
     ),
     ModelFamily(
-        "nv_inference_compute_infer_duration_us", "counter", "Microseconds spent in the model, summed (without cached answers)",
+        "nv_inference_compute_infer_duration_us", "counter", "Cumulative compute inference duration in microseconds (does not include cached requests)",
         _microseconds(lambda times: times.compute_infer),
     ),
     ModelFamily(
-        "nv_inference_compute_output_duration_us", "counter", "Microseconds spent on outputs, summed (without cached answers)",
+        "nv_inference_compute_output_duration_us", "counter", "Cumulative inference compute output duration in microseconds (does not include cached requests)",
         _microseconds(lambda times: times.compute_output),
     ),
 )  # fmt: skip
 
 CACHE = (
     ModelFamily(
-        "nv_cache_num_hits_per_model", "counter", "Requests that the response cache answered",
+        "nv_cache_num_hits_per_model", "counter", "Number of cache hits per model",
         lambda statistics, _gauges: statistics.inference_stats.cache_hit.count,
     ),
     ModelFamily(
-        "nv_cache_hit_duration_per_model", "counter", "Microseconds of look-ups that the response cache answered, summed",
+        "nv_cache_hit_duration_per_model", "counter", "Total cache hit duration per model, in microseconds",
         _microseconds(lambda times: times.cache_hit),
     ),
     ModelFamily(
-        "nv_cache_num_misses_per_model", "counter", "Requests that were computed because the response cache had no answer",
+        "nv_cache_num_misses_per_model", "counter", "Number of cache misses per model",
         lambda statistics, _gauges: statistics.inference_stats.cache_miss.count,
     ),
     ModelFamily(
-        "nv_cache_miss_duration_per_model", "counter", "Microseconds of look-ups without an answer and of insertions, summed",
+        "nv_cache_miss_duration_per_model", "counter", "Total cache miss (insert+lookup) duration per model, in microseconds",
         _microseconds(lambda times: times.cache_miss),
     ),
 )  # fmt: skip
@@ -91,11 +91,11 @@ CACHE = (
 
 GAUGES = (
     ModelFamily(
-        "nv_inference_pending_request_count", "gauge", "Requests that wait for their execution now",
+        "nv_inference_pending_request_count", "gauge", "Instantaneous number of pending requests awaiting execution per-model.",
         lambda _statistics, gauges: gauges.pending,
     ),
     ModelFamily(
-        "nv_model_load_duration_secs", "gauge", "Seconds that it took to load the model",
+        "nv_model_load_duration_secs", "gauge", "Model load time in seconds",
         lambda _statistics, gauges: gauges.load_seconds,
     ),
 )  # fmt: skip
