@@ -1,9 +1,16 @@
-# Thin names for the commands of the README.
-PYTHON ?= python3.11
+# Short names for the commands of README.md and CONTRIBUTING.md.
+PYTHON ?= $(shell command -v python3.11 || echo python3)
+PLUGINS ?= onnx
 BIN = .test-venv/default/bin
 
 serve:
 	$(PYTHON) -m venv .venv && .venv/bin/pip install -q ./core ./plugins/backend_onnx && .venv/bin/tritonpy serve --config examples/server.yaml
+
+install:  # make install PLUGINS="torch python"
+	$(PYTHON) tools/install.py $(PLUGINS)
+
+release:
+	$(PYTHON) tools/release.py
 
 test:
 	$(PYTHON) tests/run.py
@@ -17,4 +24,4 @@ types:
 bench:
 	$(BIN)/python -m bench.compare
 
-.PHONY: serve test lint types bench
+.PHONY: serve install release test lint types bench

@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import urllib.request
 import venv
 from collections.abc import Iterator
@@ -71,7 +71,8 @@ def main() -> int:
 def install(folder: Path, package: str) -> Path:
     """Make an environment with the core and `package`, from wheels, and return its interpreter."""
     wheels = folder / "wheels"
-    siblings = runpy.run_path(str(ROOT / "core" / "sibling_dependencies.py"))["SIBLINGS"]
+    core = tomllib.loads((ROOT / "core" / "pyproject.toml").read_text(encoding="utf-8"))
+    siblings = core["tool"]["hatch"]["metadata"]["hooks"]["custom"]["siblings"]
     venv.create(folder / "environment", with_pip=True)
     python = folder / "environment" / "bin" / "python"
     pip = [str(python), "-m", "pip", "-q", "--disable-pip-version-check"]

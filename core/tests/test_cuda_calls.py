@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import re
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tritonpy import cuda_calls
+from tritonpy import cuda_calls, install_command
 from tritonpy.cuda_calls import CudaCalls, CudaError, open_cuda_calls
 
 HANDLE = bytes(range(64))
@@ -141,7 +142,7 @@ def test_memory_of_a_gpu_is_allocated_and_freed_there(bindings):
 
 @pytest.mark.parametrize(
     ("gpus", "module", "text"),
-    [([], Bindings(), "there is no GPU"), ([0], None, r"pip install tritonpy\[cuda\]")],
+    [([], Bindings(), "there is no GPU"), ([0], None, re.escape(install_command("tritonpy[cuda]")))],
 )
 def test_where_there_is_nothing_to_call_that_is_said(monkeypatch, gpus, module, text):
     monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: gpus)

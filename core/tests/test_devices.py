@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from core.tests.fake_nvml import GIB, FakeNvml, gpu
-from tritonpy import devices
+from tritonpy import devices, install_command
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_what_nobody_tells_of_a_process_is_not_known(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("library", "why"),
     [
-        (None, r"pip install tritonpy\[gpu\]"),
+        (None, re.escape(install_command("tritonpy[gpu]"))),
         (FakeNvml(driver=False), "there is no GPU"),
         (FakeNvml({}), "Not Supported"),
         (FakeNvml({"uuid": "GPU-1"}), "Not Supported"),

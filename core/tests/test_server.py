@@ -367,7 +367,7 @@ def test_stop_follows_without_a_start(make):
 
 class TestBuild:
     def test_a_part_that_is_not_installed_is_named(self, make):
-        with pytest.raises(PluginError, match="no plugin provides frontend 'http': pip install tritonpy-frontend-http"):
+        with pytest.raises(PluginError, match=r"no plugin provides frontend 'http': .* tritonpy-frontend-http$"):
             make(frontends=SILENT | {"http": {}})
 
     @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ from tritonpy.errors import (
 from tritonpy.gather import gather, scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.incidents import incident
+from tritonpy.installation import install_command
 from tritonpy.listening.tls_options import TlsOptions
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.nvml import Nvml, NvmlError, open_nvml
@@ -337,6 +338,7 @@ __all__ = [
     "gpu_memory",
     "hookimpl",
     "incident",
+    "install_command",
     "joined_headers",
     "keep_headers",
     "model_dims",

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.devices import visible_gpus
+from tritonpy.installation import install_command
 
 HANDLE_BYTES = 64
 
@@ -27,7 +28,7 @@ def open_cuda_calls() -> CudaCalls:
     try:
         return CudaCalls()
     except ImportError as error:
-        raise CudaError(f"cuda-python is not there (pip install tritonpy[cuda]): {error}") from None
+        raise CudaError(f"cuda-python is not there ({install_command('tritonpy[cuda]')}): {error}") from None
 
 
 class CudaCalls:

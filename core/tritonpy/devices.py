@@ -6,6 +6,7 @@ import logging
 import os
 from pathlib import Path
 
+from tritonpy.installation import install_command
 from tritonpy.nvml import Nvml, NvmlError, open_nvml
 
 log = logging.getLogger("tritonpy.devices")
@@ -49,7 +50,7 @@ def gpu_memory(gpu: int) -> tuple[int, int]:
     try:
         nvml = open_nvml(os.environ)
     except ImportError as error:
-        raise NobodyTells(f"nvidia-ml-py is not there (pip install tritonpy[gpu]): {error}") from error
+        raise NobodyTells(f"nvidia-ml-py is not there ({install_command('tritonpy[gpu]')}): {error}") from error
     except NvmlError as error:
         raise NobodyTells(str(error)) from error
     if nvml is None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import msgspec
 import pytest
 from msgspec import Meta
 
-from tritonpy import Backend, Frontend, Options, hookimpl
+from tritonpy import Backend, Frontend, Options, hookimpl, install_command
 from tritonpy.cli.plugin_options import Listener, check_plugin_options, describe_plugin_options, port_collisions
 from tritonpy.config.server import ByteSize, InvalidServerConfig, decode_server_config
 from tritonpy.plugins import make_plugin_manager
@@ -140,7 +141,7 @@ def test_options_of_a_python_based_backend_are_those_of_the_python_backend(manag
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "model.py").touch()
     raw = {"backend_directory": str(tmp_path), "backends": {"mine": {"kye": "secret"}}}
-    with pytest.raises(InvalidServerConfig, match="pip install tritonpy-backend-python"):
+    with pytest.raises(InvalidServerConfig, match=re.escape(install_command("tritonpy-backend-python"))):
         check(manager, **raw)
     manager.register(WithPython(), "python-toys")
     with pytest.raises(InvalidServerConfig, match=r"backends\.mine\.kye: unknown option 'kye'"):

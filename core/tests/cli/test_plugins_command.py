@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+from tritonpy import install_command
 from tritonpy.cli.plugins_command import as_json, as_table
 from tritonpy.plugins import PluginInfo
 
@@ -23,7 +24,7 @@ def test_the_table_names_what_each_plugin_provides():
 
 
 def test_without_plugins_there_is_a_hint():
-    assert "pip install" in as_table([])
+    assert install_command("tritonpy-backend-onnx") in as_table([])
 
 
 def test_the_json_form_has_every_hook():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Backend, StartupError, hookimpl
+from tritonpy import Backend, StartupError, hookimpl, install_command
 from tritonpy.cli.single_model import default_filename, single_model_repository
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.plugins import make_plugin_manager
@@ -37,7 +37,7 @@ def test_an_unknown_suffix_is_answered_with_the_known_ones_and_the_package(tmp_p
         default_filename(tmp_path / "a.pt", INSTALLED)
     text = str(caught.value)
     assert "known here: .onnx (onnxruntime), .toy (toy)" in text
-    assert text.endswith("pip install tritonpy-backend-torch")
+    assert text.endswith(install_command("tritonpy-backend-torch"))
 
 
 @pytest.mark.parametrize("name", ["a.docx", "noending"])

@@ -15,6 +15,7 @@ import pytest
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import DYNAMIC, EXPLICIT, one_model
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
+from tritonpy import install_command
 from tritonpy.errors import NotFound, Unavailable
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
@@ -132,4 +133,4 @@ def test_the_buffers_of_an_answered_request_are_free_without_a_garbage_collectio
 def test_a_sequence_model_without_its_plugin_says_what_to_install(model_repository: ModelRepository) -> None:
     model_repository.add("m", config_of("toy", batch=4, more="sequence_batching {}"))
     with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), exit_on_error=False) as server:
-        assert "pip install tritonpy-batching-sequence" in server.failures["m"].message
+        assert install_command("tritonpy-batching-sequence") in server.failures["m"].message

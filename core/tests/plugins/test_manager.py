@@ -114,9 +114,7 @@ def test_a_plugin_for_another_interface_is_refused_by_name(version: tuple[int, i
 
 def test_what_nobody_provides_says_what_to_install_or_what_is_near() -> None:
     made = managing((providing({"toy": dict}), "dist-a"))
-    with pytest.raises(
-        PluginError, match=r"^no plugin provides backend 'pytorch': pip install tritonpy-backend-torch$"
-    ):
+    with pytest.raises(PluginError, match=r"^no plugin provides backend 'pytorch': .* tritonpy-backend-torch$"):
         made.get("tritonpy_backends", "pytorch", "backend")
     with pytest.raises(PluginError, match=r"^no plugin provides backend 'toi', did you mean 'toy'\?$"):
         made.get("tritonpy_backends", "toi", "backend")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tritonpy import install_command
 from tritonpy.errors import InvalidArgument, NotFound, StartupError
 from tritonpy.hookspecs import hookimpl
 
@@ -87,7 +88,7 @@ class TestLoad:
         write(model_repository, "m", 1)
         write_ensemble(model_repository, "e", "m")
         with serve() as server:
-            assert "pip install tritonpy-ensemble" in error_of(server.engine.load_model, "e").message
+            assert install_command("tritonpy-ensemble") in error_of(server.engine.load_model, "e").message
 
     def test_a_configuration_that_is_wrong_by_itself_is_refused_at_once(self, ensembles, model_repository, book):
         write_ensemble(model_repository, "g")

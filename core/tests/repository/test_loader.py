@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import pytest
 
+from tritonpy import install_command
 from tritonpy.api.backend import ModelContext
 from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
 from tritonpy.errors import TritonError
@@ -65,7 +66,7 @@ def test_completion_can_be_turned_off(serve, model_repository, book):
         ("", "input { name: 'IN' data_type: TYPE_INT32 dims: -5 } max_batch_size: 2", "dims"),
         ("", "output { name: 'OUT' data_type: TYPE_INT32 dims: 1 label_filename: 'no.txt' }", "label file 'no.txt'"),
         ("", "sequence_batching {}", "sequence"),
-        ("", "backend: 'teller' dynamic_batching {}", "pip install tritonpy-batching-dynamic"),
+        ("", "backend: 'teller' dynamic_batching {}", install_command("tritonpy-batching-dynamic")),
     ],
 )
 def test_a_load_that_fails_anywhere_frees_what_was_opened(serve, model_repository, book, text, config, says):
@@ -132,7 +133,7 @@ def test_what_is_no_configuration_at_all_fails_the_load_alone(serve, model_repos
 def test_a_backend_that_is_not_installed_says_what_to_install(serve, model_repository):
     write(model_repository, "m", config='backend: "pytorch"')
     with serve() as server:
-        assert "pip install tritonpy-backend-torch" in load_error(server, "m")
+        assert install_command("tritonpy-backend-torch") in load_error(server, "m")
 
 
 def test_nothing_tells_the_backend(serve, model_repository):
@@ -236,7 +237,7 @@ def test_a_python_based_backend_that_is_asked_for_and_is_not_there_fails_the_loa
 def test_a_python_based_backend_needs_the_python_backend(serve, model_repository, folder):
     model_repository.add("m", config_of("mine"), versions={1: {"weights.bin": ""}})
     with serve(backend_directory=str(folder.parent)) as server:
-        assert "pip install tritonpy-backend-python" in load_error(server, "m")
+        assert install_command("tritonpy-backend-python") in load_error(server, "m")
 
 
 class Miscompleting(Doubler):

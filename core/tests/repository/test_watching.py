@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tritonpy import install_command
 from tritonpy.repository.watching import FolderWatch
 
 watched = pytest.mark.skipif(importlib.util.find_spec("watchfiles") is None, reason="needs watchfiles")
@@ -74,4 +75,4 @@ def test_without_the_package_there_is_no_watch(tmp_path, change, monkeypatch, ca
     caplog.set_level(logging.DEBUG, "tritonpy")
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     assert FolderWatch.start(tmp_path, change.set) is None
-    assert "pip install 'tritonpy[watch]'" in caplog.text
+    assert install_command("tritonpy[watch]") in caplog.text

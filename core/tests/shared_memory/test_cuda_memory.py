@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy import cuda_calls
+from tritonpy import cuda_calls, install_command
 from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.shared_memory.cuda_memory import open_cuda
 from tritonpy.types import CudaRegion
@@ -88,4 +88,4 @@ def test_without_cuda_python_it_is_too(cuda, monkeypatch, caplog):
     monkeypatch.setattr(cuda_calls, "CudaCalls", missing)
     with pytest.raises(InvalidArgument, match=REFUSED):
         opened()
-    assert "pip install tritonpy[cuda]" in caplog.text
+    assert install_command("tritonpy[cuda]") in caplog.text

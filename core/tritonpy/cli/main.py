@@ -14,6 +14,7 @@ from tritonpy.cli.parser import CommandParser, UsageError
 from tritonpy.cli.plugins_command import PluginsCommand
 from tritonpy.cli.serve import ServeCommand, options_help
 from tritonpy.errors import PluginError, StartupError
+from tritonpy.installation import install_command
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.plugins.known import package_of
 
@@ -63,7 +64,7 @@ def find_command(name: str) -> type[Command]:
         return commands[name]
     package = package_of("tritonpy_commands", name)
     if package is not None:
-        raise UsageError(f"the command '{name}' is not installed: pip install {package}")
+        raise UsageError(f"the command '{name}' is not installed: {install_command(package)}")
     near = difflib.get_close_matches(name, commands, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(commands)}"
     raise UsageError(f"unknown command '{name}'; {hint}")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from tritonpy.api.command import Command
+from tritonpy.installation import install_command
 from tritonpy.plugins import PluginInfo, make_plugin_manager
 
 
@@ -43,7 +44,7 @@ def as_json(plugins: Sequence[PluginInfo]) -> str:
 def as_table(plugins: Sequence[PluginInfo]) -> str:
     """Return a table: distribution, version, and per line what it provides."""
     if not plugins:
-        return "no plugins are installed; a useful start: pip install tritonpy-backend-onnx"
+        return f"no plugins are installed; a useful start: {install_command('tritonpy-backend-onnx')}"
     rows = [("DISTRIBUTION", "VERSION", "PROVIDES")]
     for plugin in plugins:
         provided = [

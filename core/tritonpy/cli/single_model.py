@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
 from tritonpy.errors import StartupError
+from tritonpy.installation import install_command
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.backends import Backends
 
@@ -31,7 +32,7 @@ def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
         )
     missing = [form.backend for form in KNOWN_FORMATS if model.suffix and Path(form.filename).suffix == model.suffix]
     package = package_of(missing[0]) if missing else None
-    hint = f"pip install {package}" if package else "write a config.pbtxt and serve its folder with --model-repository"
+    hint = install_command(package) if package else "write a config.pbtxt and serve its folder with --model-repository"
     raise StartupError(
         f"no installed backend serves '{model.suffix}' files ({model}); known here: {listed}. To serve it: {hint}"
     )

@@ -15,6 +15,7 @@ import pluggy
 from tritonpy import hookspecs
 from tritonpy.api.version import API_VERSION
 from tritonpy.errors import PluginError
+from tritonpy.installation import install_command
 from tritonpy.plugins.known import package_of
 from tritonpy.plugins.registration import Registration
 
@@ -109,7 +110,7 @@ class PluginManager:
             return table[name]
         package = package_of(hook, name)
         if package is not None:
-            raise PluginError(f"no plugin provides {what} '{name}': pip install {package}")
+            raise PluginError(f"no plugin provides {what} '{name}': {install_command(package)}")
         near = difflib.get_close_matches(name, table, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"installed are: {', '.join(sorted(table)) or 'none'}"
         raise PluginError(f"no plugin provides {what} '{name}', {hint}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonpy.errors import PluginError
+from tritonpy.installation import install_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Registration:
         except Exception as error:
             raise PluginError(
                 f"plugin '{self.name}' of {self.owner} cannot be imported: {type(error).__name__}: {error}. "
-                f"Reinstall it (pip install --force-reinstall {self.owner}) or disable it under 'plugins: disable:'."
+                f"Reinstall it ({install_command(self.owner, reinstall=True)}) or disable it under 'plugins: disable:'."
             ) from error
         if not hasattr(module, attribute):
             raise PluginError(f"plugin '{self.name}' of {self.owner} names '{self.target}', which does not exist")

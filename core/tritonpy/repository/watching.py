@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonpy.installation import install_command
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -33,7 +35,7 @@ class FolderWatch:
         try:
             from watchfiles import watch
         except ImportError:
-            log.debug("pip install 'tritonpy[watch]' to have changes of '%s' noticed at once", folder)
+            log.debug("changes of '%s' are noticed at once with: %s", folder, install_command("tritonpy[watch]"))
             return None
         started = cls(watch, folder, changed)
         started._thread.start()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,7 +11,7 @@ import onnxruntime
 import pytest
 from google.protobuf import text_format
 
-from tritonpy import ModelContext, TritonError, Unavailable
+from tritonpy import ModelContext, TritonError, Unavailable, install_command
 from tritonpy_backend_onnx.options import OnnxOptions
 from tritonpy_backend_onnx.providers import CPU, Device
 from tritonpy_backend_onnx.sessions import Sessions, first_device, model_file, open_session
@@ -108,7 +109,9 @@ def test_a_missing_operator_library_fails_the_load_by_name(models, context):
 def test_a_gpu_without_its_provider_fails_the_load_with_what_to_install(models, context, monkeypatch):
     models.add_sub()
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [CPU])
-    with pytest.raises(Unavailable, match=r"CUDAExecutionProvider.*pip install 'tritonpy-backend-onnx\[gpu\]'"):
+    with pytest.raises(
+        Unavailable, match=r"CUDAExecutionProvider.*" + re.escape(install_command("tritonpy-backend-onnx[gpu]"))
+    ):
         Sessions(context()).acquire(Device("GPU", 0))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import InvalidArgument, Unavailable, parameter_bool, parameter_bytes, parameter_int
+from tritonpy import InvalidArgument, Unavailable, install_command, parameter_bool, parameter_bytes, parameter_int
 from tritonpy_backend_onnx.tensorrt_options import tensorrt_options, wanted_precision
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _CONV_SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 _ARENA_STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
 _REMEDIES = {
     CUDA: (
-        "pip install 'tritonpy-backend-onnx[gpu]' and then pip install --force-reinstall --no-deps onnxruntime-gpu, which "
-        "takes the place of the CPU package's files; or put the model on the CPU with instance_group [{ kind: KIND_CPU }]"
+        "{gpu_extra} and then pip install --force-reinstall --no-deps onnxruntime-gpu, which "
+        "takes the place of the CPU package's files; or put the model on the CPU with instance_group [{{ kind: KIND_CPU }}]"
     ),
     TENSORRT: (
         "install onnxruntime-gpu as the README of tritonpy-backend-onnx says, and pip install tensorrt; or remove the "
@@ -106,7 +106,7 @@ def check_available(model: str, providers: Collection[Provider], available: Coll
         if name not in available:
             raise Unavailable(
                 f"model '{model}' needs ONNX Runtime's {name}, the installed one has {', '.join(available)}: "
-                f"{_REMEDIES[name]}"
+                f"{_REMEDIES[name].format(gpu_extra=install_command('tritonpy-backend-onnx[gpu]'))}"
             )
 
 

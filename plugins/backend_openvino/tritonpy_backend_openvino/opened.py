@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import MemoryUsage, ModelContext, Unavailable
+from tritonpy import MemoryUsage, ModelContext, Unavailable, install_command
 from tritonpy_backend_openvino.check import check_inputs, check_outputs
 from tritonpy_backend_openvino.devices import check_device, check_precision, device_for, weights_of
 from tritonpy_backend_openvino.failures import told_as
@@ -172,5 +172,7 @@ def framework() -> Any:
     try:
         import openvino
     except ImportError as error:
-        raise Unavailable(f"OpenVINO cannot be imported ({error}): pip install tritonpy-backend-openvino") from error
+        raise Unavailable(
+            f"OpenVINO cannot be imported ({error}): {install_command('tritonpy-backend-openvino')}"
+        ) from error
     return openvino

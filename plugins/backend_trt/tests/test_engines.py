@@ -147,7 +147,7 @@ def test_a_dla_core_that_is_there_is_used(simulation):
 
 def test_without_tensorrt_the_load_says_what_to_install(simulation, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorrt", None)
-    assert "pip install 'tritonpy-backend-trt[full]'" in refusal(simulation, plans.double())
+    assert "'tritonpy-backend-trt[full]'" in refusal(simulation, plans.double())
 
 
 def test_a_file_that_is_half_written_has_no_effect_on_what_serves(simulation):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tritonpy import Unavailable
+from tritonpy import Unavailable, install_command
 
 FULL, LEAN = "full", "lean"
 _MODULES = {FULL: "tensorrt", LEAN: "tensorrt_lean"}
-_REMEDY = "pip install 'tritonpy-backend-trt[full]', or '[lean]' for engines that were built version-compatible"
 
 
 def bindings(wanted: str = "any") -> Any:
@@ -24,4 +23,7 @@ def bindings(wanted: str = "any") -> Any:
                 return importlib.import_module(name)
             except (ImportError, OSError) as error:  # OSError: the package is there, a library of it is not
                 failures.append(f"{name}: {error}")
-    raise Unavailable(f"TensorRT cannot be imported ({'; '.join(failures)}): {_REMEDY}")
+    remedy = (
+        f"{install_command('tritonpy-backend-trt[full]')}, or '[lean]' for engines that were built version-compatible"
+    )
+    raise Unavailable(f"TensorRT cannot be imported ({'; '.join(failures)}): {remedy}")

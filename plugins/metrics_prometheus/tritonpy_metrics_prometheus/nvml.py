@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tritonpy import NvmlError, open_nvml
+from tritonpy import NvmlError, install_command, open_nvml
 from tritonpy_metrics_prometheus.gpu import GpuCollector
 
 log = logging.getLogger("tritonpy.metrics")
@@ -21,7 +21,7 @@ def open_gpus(environ: Mapping[str, str], interval_ns: int, clock: Callable[[], 
     except ImportError:
         if DRIVER.exists():
             log.warning(
-                "no metrics of GPUs: they need nvidia-ml-py, see 'pip install tritonpy-metrics-prometheus[gpu]'"
+                "no metrics of GPUs: they need nvidia-ml-py: %s", install_command("tritonpy-metrics-prometheus[gpu]")
             )
         return None
     except NvmlError as error:

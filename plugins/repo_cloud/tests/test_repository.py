@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 from typing import ClassVar
 
 import pytest
 
 import tritonpy_repo_cloud
-from tritonpy import InvalidArgument, StartupError, Unavailable
+from tritonpy import InvalidArgument, StartupError, Unavailable, install_command
 from tritonpy.config.server import decode_options
 from tritonpy.testing import RepositoryContract
 from tritonpy_repo_cloud.cache.partial import PIECE
@@ -264,7 +265,7 @@ def test_a_library_that_is_missing_is_named_by_its_extra(monkeypatch, open_url, 
         raise ImportError("Install something")
 
     monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
-    with pytest.raises(StartupError, match=rf"pip install 'tritonpy-repo-cloud\[{extra}\]'"):
+    with pytest.raises(StartupError, match=re.escape(install_command(f"tritonpy-repo-cloud[{extra}]"))):
         open_url(url)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tritonpy import StartupError, Unavailable
+from tritonpy import StartupError, Unavailable, install_command
 from tritonpy_repo_cloud.location import PROTOCOLS, Location
 from tritonpy_repo_cloud.options import CloudOptions
 
@@ -22,7 +22,7 @@ def check_installed(location: Location) -> None:
     try:
         get_filesystem_class(location.protocol)
     except ImportError as error:
-        how = f"pip install 'tritonpy-repo-cloud[{location.scheme}]'" if location.scheme in _CLOUDS else error
+        how = install_command(f"tritonpy-repo-cloud[{location.scheme}]") if location.scheme in _CLOUDS else error
         raise StartupError(
             f"model repository '{location.shown}' needs a package that is not installed: {how}"
         ) from error

@@ -1,0 +1,46 @@
+"""How this tritonpy was installed, and which command adds to it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+INSTALLER = "tools/install.py"
+
+
+def install_command(requirement: str, *, reinstall: bool = False) -> str:
+    """Return the shell command that installs `requirement`, such as `tritonpy-repo-cloud[s3]`, beside this tritonpy.
+
+    In an environment that was made from a source checkout it is the checkout's installer, which installs into that
+    environment: the project's distributions need not be on an index. After wheels of a folder it names that folder.
+    """
+    options = ["--force-reinstall"] if reinstall else []
+    origin = _origin()
+    if origin is not None and origin.suffix == ".whl" and origin.parent.is_dir():
+        options += ["--find-links", str(origin.parent)]
+    elif origin is not None and _is_in_checkout(requirement, origin.parent):
+        return shlex.join([sys.executable, str(origin.parent / INSTALLER), *options, requirement])
+    return shlex.join(["pip", "install", *options, requirement])
+
+
+def _origin() -> Path | None:
+    """Return the local folder or wheel that the core was installed from; None for one from an index."""
+    import importlib.metadata  # only a hint needs it
+
+    try:
+        text = importlib.metadata.distribution("tritonpy").read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:  # run from its source, not installed
+        return None
+    url = urlsplit(json.loads(text)["url"]) if text else None
+    return Path(unquote(url.path)) if url is not None and url.scheme == "file" else None
+
+
+def _is_in_checkout(requirement: str, checkout: Path) -> bool:
+    name = re.split(r"[\[<>=~! ]", requirement, maxsplit=1)[0]
+    folder = "core" if name == "tritonpy" else name.removeprefix("tritonpy-").replace("-", "_")
+    projects = (checkout / group / folder / "pyproject.toml" for group in (".", "plugins", "libs"))
+    return (checkout / INSTALLER).is_file() and any(project.is_file() for project in projects)

@@ -1,0 +1,166 @@
+"""The installer and the release of this checkout: which distributions they choose, and what the wheels say."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+import tomllib
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import distributions  # noqa: E402
+import install  # noqa: E402
+import release  # noqa: E402
+
+sys.path.remove(str(ROOT / "tools"))
+ALL = distributions.read_distributions()
+
+
+@pytest.mark.parametrize("name", ["torch", "backend_torch", "tritonpy-backend-torch", "tritonpy_backend_torch"])
+def test_a_plugin_is_found_by_each_of_its_names(name: str) -> None:
+    assert distributions.find(name, ALL) == (ALL["tritonpy-backend-torch"], "")
+
+
+def test_extras_are_kept() -> None:
+    assert distributions.find("cloud[s3,gs]", ALL) == (ALL["tritonpy-repo-cloud"], "[s3,gs]")
+    assert distributions.find("tritonpy[watch]", ALL) == (ALL["tritonpy"], "[watch]")
+
+
+@pytest.mark.parametrize("name", ["traffik", "", "a b", "[s3]"])
+def test_an_unknown_name_is_refused_with_a_suggestion(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        install.main([name])
+    assert re.search(r"no plugin '.*', (did you mean 'traffic'|there are: api_keys, )", capsys.readouterr().err)
+
+
+def test_no_two_distributions_have_the_same_short_name() -> None:
+    names = [each.short_name for each in ALL.values()]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_the_siblings_of_a_plugin_come_with_it() -> None:
+    names = {each.name for each in distributions.with_siblings([ALL["tritonpy-frontend-envoy"]], ALL)}
+    assert {"tritonpy", "tritonpy-protos", "tritonpy-frontend-http", "tritonpy-frontend-h2"} <= names
+    assert "tritonpy-backend-onnx" not in names
+
+
+def installed(distribution: Any, **changes: Any) -> dict[str, Any]:
+    """Return what an up-to-date environment says of `distribution`, with `changes`."""
+    folder = {"url": distribution.folder.as_uri(), "dir_info": {}}
+    found = {"version": distribution.version, "by_folder": False, "origin": folder, "time": time.time() + 60}
+    return found | changes
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": "0.0.1"},
+        {"by_folder": True},
+        {"origin": {}},
+        {"origin": {"url": "file:///elsewhere/backend_onnx", "dir_info": {}}},
+        {"time": 0.0},
+    ],
+    ids=["version", "siblings by folder", "from an index", "another checkout", "older than its source"],
+)
+def test_what_differs_from_the_checkout_is_built_again(changes: dict[str, Any]) -> None:
+    onnx = ALL["tritonpy-backend-onnx"]
+    assert not install.is_stale(onnx, installed(onnx))
+    assert install.is_stale(onnx, installed(onnx, **changes))
+    assert install.is_stale(onnx, None)
+
+
+def test_an_editable_installation_is_built_again_only_for_its_pyproject(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "module.py").touch()
+    os.utime(tmp_path / "pyproject.toml", (100, 100))
+    plugin = distributions.Distribution("tritonpy-x", "1", tmp_path, ())
+    origin = {"url": tmp_path.as_uri(), "dir_info": {"editable": True}}
+    assert not install.is_stale(plugin, installed(plugin, origin=origin, time=101))
+    assert install.is_stale(plugin, installed(plugin, origin=origin, time=99))
+
+
+@pytest.mark.parametrize("distribution", ALL.values(), ids=lambda each: each.name)
+def test_every_project_has_its_metadata_and_pins_its_siblings(distribution: Any) -> None:
+    project = tomllib.loads((distribution.folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["authors"] == [{"name": "tritonpy developers"}]
+    assert project["description"]
+    assert {"inference", "triton"} <= set(project["keywords"])
+    assert "Typing :: Typed" in project["classifiers"]
+    assert not {"license", "license-files"} & project.keys()
+    extras = [text for texts in project.get("optional-dependencies", {}).values() for text in texts]
+    for requirement in [*distribution.requirements, *extras]:
+        sibling = ALL.get(distributions.requirement_name(requirement))
+        assert sibling is None or requirement.endswith(f"=={sibling.version}"), requirement
+
+
+def metadata(*requirements: str, **fields: str) -> Message:
+    message = Message()
+    for name in release.REQUIRED:
+        message[name] = fields.get(name.replace("-", "_"), "something")
+    for requirement in requirements:
+        message["Requires-Dist"] = requirement
+    return message
+
+
+@pytest.mark.parametrize(
+    ("requirement", "says"),
+    [
+        ("tritonpy-protos @ file:///somewhere/protos", "refers to a place"),
+        ("tritonpy-protos", "must require tritonpy-protos=="),
+        ("tritonpy-protos>=0.1", "must require tritonpy-protos=="),
+        ('tritonpy-protos==9.9; extra == "test"', "must require tritonpy-protos=="),
+    ],
+)
+def test_a_wheel_that_does_not_pin_its_siblings_is_refused(requirement: str, says: str) -> None:
+    core = ALL["tritonpy"]
+    release.check_metadata(metadata(f"tritonpy-protos=={core.version}", "numpy>=2"), core, ALL)
+    with pytest.raises(release.BadWheel, match=says):
+        release.check_metadata(metadata(requirement), core, ALL)
+
+
+def test_a_wheel_without_a_field_is_refused() -> None:
+    with pytest.raises(release.BadWheel, match="has no Keywords"):
+        release.check_metadata(metadata(Keywords=""), ALL["tritonpy"], ALL)
+
+
+def test_the_wheels_of_the_core_and_a_plugin_can_be_released(tmp_path: Path) -> None:
+    chosen = {name: ALL[name] for name in ("tritonpy", "tritonpy-backend-onnx")}
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "tritonpy-0.0.1-py3-none-any.whl").touch()
+    wheels = release.build(build_python(tmp_path), chosen, tmp_path / "dist")
+    assert wheels.keys() == chosen.keys()
+    for name, wheel in wheels.items():
+        found = release.read_metadata(wheel)
+        release.check_metadata(found, ALL[name], ALL)
+        assert found["License"] is found["License-Expression"] is None
+    core = release.read_metadata(wheels["tritonpy"]).get_all("Requires-Dist")
+    assert core is not None
+    assert f"tritonpy-protos=={ALL['tritonpy'].version}" in core
+
+
+def build_python(folder: Path) -> Path:
+    """Return the interpreter of an empty environment, where the build backend is installed."""
+    import venv
+
+    venv.create(folder / "environment", with_pip=True)
+    return folder / "environment" / "bin" / "python"
+
+
+def test_distributions_of_different_versions_are_not_released(tmp_path: Path) -> None:
+    mixed = {
+        "a": distributions.Distribution("a", "1", tmp_path, ()),
+        "b": distributions.Distribution("b", "2", tmp_path, ()),
+    }
+    with pytest.raises(release.BadWheel, match="different versions: 1, 2"):
+        release.build(Path(sys.executable), mixed, tmp_path)
+
+
+def test_the_large_frameworks_that_are_only_resolved_exist() -> None:
+    assert ALL.keys() >= release.FRAMEWORKS

@@ -1,0 +1,109 @@
+"""The distributions of this checkout: what their pyproject.toml files say, and how to build them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD_BACKEND = "hatchling>=1.27"
+_REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*?)\s*(?P<extras>\[[\w,\s-]*\])?$")
+_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*")
+
+
+class UnknownDistribution(Exception):
+    """A name that no distribution of the checkout has."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One folder with a pyproject.toml. `requirements` are those of its dependencies, without extras."""
+
+    name: str
+    version: str
+    folder: Path
+    requirements: tuple[str, ...]
+
+    @property
+    def short_name(self) -> str:
+        """The folder's name without its kind: `torch` of `plugins/backend_torch`."""
+        return self.folder.name.partition("_")[2] or self.folder.name
+
+
+def read_distributions(root: Path = ROOT) -> dict[str, Distribution]:
+    """Return every distribution of the checkout by name."""
+    projects = sorted(
+        path for pattern in ("*", "plugins/*", "libs/*") for path in root.glob(f"{pattern}/pyproject.toml")
+    )
+    return {each.name: each for each in map(_read, projects)}
+
+
+def _read(path: Path) -> Distribution:
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    project = document["project"]
+    requirements = list(project.get("dependencies", ()))
+    if "dependencies" in project.get("dynamic", ()):
+        hook = document["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+        requirements = [*hook["libraries"], *(f"{name}=={project['version']}" for name in hook["siblings"])]
+    return Distribution(project["name"], project["version"], path.parent, tuple(requirements))
+
+
+def requirement_name(requirement: str) -> str:
+    """Return the name in `requirement`, normalized as package indexes do."""
+    found = _NAME.match(requirement)
+    return re.sub(r"[-_.]+", "-", found[0]).lower() if found else ""
+
+
+def find(wanted: str, distributions: Mapping[str, Distribution]) -> tuple[Distribution, str]:
+    """Return the distribution that `wanted` names, and its extras with brackets, or "".
+
+    A name is that of the distribution, of its folder, or the folder's without its kind. Raises UnknownDistribution.
+    """
+    parsed = _REQUIREMENT.match(wanted.strip())
+    name = requirement_name(parsed["name"]) if parsed else wanted
+    names = {"core": distributions["tritonpy"]} if "tritonpy" in distributions else {}
+    for each in distributions.values():
+        for alias in (each.short_name, each.folder.name, each.name):
+            names[requirement_name(alias)] = each
+    if parsed is None or name not in names:
+        near = difflib.get_close_matches(name, names, 1)
+        short = ", ".join(sorted(each.short_name for each in distributions.values()))
+        hint = f"did you mean '{near[0]}'?" if near else f"there are: {short}"
+        raise UnknownDistribution(f"no plugin '{wanted}', {hint}")
+    return names[name], parsed["extras"] or ""
+
+
+def with_siblings(wanted: Iterable[Distribution], distributions: Mapping[str, Distribution]) -> list[Distribution]:
+    """Return `wanted` and every distribution of the checkout that they need, each once."""
+    found: dict[str, Distribution] = {}
+    waiting = list(wanted)
+    while waiting:
+        each = waiting.pop(0)
+        if each.name not in found:
+            found[each.name] = each
+            siblings = [distributions.get(requirement_name(text)) for text in each.requirements]
+            waiting.extend(sibling for sibling in siblings if sibling is not None)
+    return list(found.values())
+
+
+def run_pip(python: Path, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+    """Run pip of the environment of `python`. Raises subprocess.CalledProcessError."""
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(variables or {})}
+    subprocess.run([str(python), "-m", "pip", *arguments], env=environment, check=True)
+
+
+def run_build(python: Path, backend: Path, arguments: Sequence[str]) -> None:
+    """Run a pip command that builds distributions of the checkout, with names instead of folders as dependencies.
+
+    The build backend is installed once, into the folder `backend`: pip would otherwise download it for each of them.
+    """
+    if not (backend / "hatchling").is_dir():
+        run_pip(python, ["install", "-q", "--target", str(backend), BUILD_BACKEND])
+    variables = {"PYTHONPATH": str(backend), "TRITONPY_PLAIN_DEPENDENCIES": "1"}
+    run_pip(python, [*arguments, "--no-deps", "--no-build-isolation"], variables)

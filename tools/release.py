@@ -1,0 +1,123 @@
+"""Builds the wheels of a release and checks them: `python3 tools/release.py`.
+
+Every distribution becomes a wheel in dist/. Wheels name their siblings with exactly this version, and nothing in them
+refers to the checkout. They are then installed into an empty environment, with the other dependencies from the package
+index, and a server from them answers a request. Distributions that need a large framework are resolved but not
+installed; --frameworks installs them too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import email
+import email.message
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from distributions import ROOT, Distribution, read_distributions, requirement_name, run_build, run_pip
+
+FRAMEWORKS = {
+    "tritonpy-backend-openvino",
+    "tritonpy-backend-tf",
+    "tritonpy-backend-torch",
+    "tritonpy-backend-transformer",
+    "tritonpy-backend-trt",
+    "tritonpy-frontend-envoy",
+}
+REQUIRED = ("Summary", "Author", "Keywords", "Classifier", "Requires-Python")
+# Serves a model of the examples from the installed wheels and asks it over HTTP.
+SMOKE_TEST = """
+import json, sys, urllib.request
+from tritonpy import running_server
+frontends = {name: {"port": 0} for name in ("http", "grpc", "metrics")}
+with running_server({"repositories": [{"url": sys.argv[1]}], "frontends": frontends}) as server:
+    request = urllib.request.Request(f"http://{server.address('http')}/v2/models/digits/infer", open(sys.argv[2], "rb").read())
+    answer = json.load(urllib.request.urlopen(request, timeout=60))
+assert answer["model_name"] == "digits", answer
+"""
+
+
+class BadWheel(Exception):
+    """A wheel that must not be released."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Build and check the wheels, and return the exit status."""
+    summary, _, details = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(description=summary, epilog=details)
+    parser.add_argument("--frameworks", action="store_true", help="install the distributions with large frameworks too")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="the folder of the wheels (default: dist)")
+    arguments = parser.parse_args(argv)
+    distributions = read_distributions()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            environment = Path(folder) / "environment"
+            venv.create(environment, with_pip=True)
+            python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+            wheels = build(python, distributions, arguments.output)
+            for name, wheel in wheels.items():
+                check_metadata(read_metadata(wheel), distributions[name], distributions)
+            check_installation(python, wheels, frameworks=arguments.frameworks)
+    except (BadWheel, subprocess.CalledProcessError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{len(wheels)} wheels in {arguments.output}")
+    return 0
+
+
+def build(python: Path, distributions: Mapping[str, Distribution], output: Path) -> dict[str, Path]:
+    """Return the wheel of each distribution, built by `python`; older ones in `output` are removed."""
+    versions = {each.version for each in distributions.values()}
+    if len(versions) != 1:
+        raise BadWheel(f"the distributions have different versions: {', '.join(sorted(versions))}")
+    output.mkdir(parents=True, exist_ok=True)
+    for old in output.glob("tritonpy*.whl"):
+        old.unlink()
+    folders = [str(each.folder) for each in distributions.values()]
+    run_build(python, python.parent.parent / "build-backend", ["wheel", "-q", "-w", str(output), *folders])
+    return {requirement_name(path.name.partition("-")[0]): path for path in sorted(output.glob("tritonpy*.whl"))}
+
+
+def read_metadata(wheel: Path) -> email.message.Message:
+    """Return the METADATA of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return email.message_from_bytes(archive.read(name))
+
+
+def check_metadata(
+    metadata: email.message.Message, distribution: Distribution, distributions: Mapping[str, Distribution]
+) -> None:
+    """Raise BadWheel for a wheel that cannot be installed away from the checkout, or that lacks a field."""
+    missing = [field for field in REQUIRED if not metadata[field]]
+    if missing:
+        raise BadWheel(f"{distribution.name} has no {', '.join(missing)}")
+    for requirement in metadata.get_all("Requires-Dist") or ():
+        sibling = distributions.get(requirement_name(requirement))
+        text = requirement.partition(";")[0].strip()
+        if " @ " in requirement:
+            raise BadWheel(f"{distribution.name} refers to a place: {requirement}")
+        if sibling is not None and not text.endswith(f"=={sibling.version}"):
+            raise BadWheel(f"{distribution.name} must require {sibling.name}=={sibling.version}, not: {requirement}")
+
+
+def check_installation(python: Path, wheels: Mapping[str, Path], *, frameworks: bool) -> None:
+    """Install the wheels into the empty environment of `python`, and serve a model from them."""
+    light = [str(path) for name, path in wheels.items() if name not in FRAMEWORKS]
+    large = [str(wheels[name]) for name in sorted(FRAMEWORKS & wheels.keys())]
+    run_pip(python, ["install", "-q", *light, *(large if frameworks else ())])
+    run_pip(python, ["check"])
+    for wheel in () if frameworks else large:
+        run_pip(python, ["install", "-q", "--dry-run", wheel])
+    examples = ROOT / "examples"
+    command = [str(python), "-I", "-c", SMOKE_TEST, str(examples / "models"), str(examples / "digit.json")]
+    subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
