@@ -270,3 +270,20 @@ def test_an_unloaded_model_serves_what_it_has_and_takes_no_more(own: Any, tmp_pa
     assert stream.answers(2) == [("1: -1", [-1, 0, 0]), ("1: 5", [4, 0, 0])]
     own.until_logged(f"successfully unloaded '{model}'")
     stream.close()
+
+
+def test_triton_s_variable_for_tests_holds_sequences_back_until_enough_requests_wait(
+    serve: Any, models: Any, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "8")
+    write(models, "direct", gate, strategy="direct {}")
+    with serve(f"--model-repository={models.path}") as served:
+        opened = Stream(served.grpc)
+        for sequence in (1, 2, 3, 4):
+            opened.send("direct", sequence, 1, start=True)
+            opened.send("direct", sequence, 2, end=True)
+        assert len(opened.answers(8)) == 8
+        opened.close()
+        with tritonclient.http.InferenceServerClient(served.http) as client:
+            (found,) = client.get_inference_statistics("direct")["model_stats"]
+    assert {entry["batch_size"]: entry["compute_infer"]["count"] for entry in found["batch_stats"]} == {2: 4}

@@ -191,6 +191,11 @@ class Roster:
             lane.decision = None
         return refused
 
+    def count_waiting(self) -> tuple[int, int]:
+        """Return how many requests wait in slots, and how many for one."""
+        in_slots = sum(len(sequence.waiting) for lane in self.lanes.values() for sequence in lane.sequences())
+        return in_slots, sum(len(sequence.waiting) for sequence in self._backlog)
+
     def pending(self) -> Iterator[InferRequest]:
         """Yield the requests that wait."""
         for lane in self.lanes.values():

@@ -20,6 +20,7 @@ from tritonpy import (
 from tritonpy_batching_sequence.batch_states import BatchStates, starts
 from tritonpy_batching_sequence.controls import Controls
 from tritonpy_batching_sequence.direct import Direct
+from tritonpy_batching_sequence.hold import hold_of_environment
 from tritonpy_batching_sequence.iterative import Iterations
 from tritonpy_batching_sequence.lane import Decision, Lane
 from tritonpy_batching_sequence.live_sequence import LiveSequence
@@ -35,7 +36,8 @@ _GONE = Unavailable("The instance that ran the request has ended, and with it wh
 class SequenceScheduler(Scheduler):
     """Serves models with `sequence_batching`: the requests of a sequence run in order, all on one instance.
 
-    With the strategy `oldest` the model's parameter `batch_policy` names the policy that cuts batches.
+    With the strategy `oldest` the model's parameter `batch_policy` names the policy that cuts batches. The environment
+    variables TRITONSERVER_DELAY_SCHEDULER and TRITONSERVER_BACKLOG_DELAY_SCHEDULER, for tests, hold batches back (`Hold`).
     """
 
     def __init__(self, context: SchedulerContext) -> None:
@@ -53,6 +55,7 @@ class SequenceScheduler(Scheduler):
             batching.max_sequence_idle_microseconds * _US,
             one_at_a_time=oldest or bool(self._states) or self._iterations is not None,
         )
+        self._hold = hold_of_environment(each_instance=oldest)
         self.prefetch = oldest and rows == 1  # the instance is chosen, and a batch that waits cannot grow
         self._stopped = False
 
@@ -80,8 +83,8 @@ class SequenceScheduler(Scheduler):
     def ready(self, instance: int, now_ns: int) -> bool | int:
         """Say whether the sequences of `instance` make a batch now, or when at the latest if nothing comes."""
         self._roster.look(now_ns)
-        lane = self._roster.lanes.get(instance)
-        if lane is None or not lane.ready:
+        lane = self._runnable(instance)
+        if lane is None:
             return False
         decision = self._decide(lane, now_ns)
         return decision if type(decision) is int else True
@@ -89,8 +92,8 @@ class SequenceScheduler(Scheduler):
     def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
         """Cut the next batch: a request of each sequence that was chosen."""
         self._roster.look(now_ns)
-        lane = self._roster.lanes.get(instance)
-        if lane is None or not lane.ready:
+        lane = self._runnable(instance)
+        if lane is None:
             return None
         chosen = self._decide(lane, now_ns)
         return None if isinstance(chosen, int) else self._batch(self._strategy.rows(lane, chosen[:limit]))
@@ -172,6 +175,12 @@ class SequenceScheduler(Scheduler):
             return Oldest(self.context.policy(name), rows, key_of)
         direct = batching.direct
         return Direct(rows, direct.max_queue_delay_microseconds * _US, direct.minimum_slot_utilization, key_of)
+
+    def _runnable(self, instance: int) -> Lane | None:
+        lane = self._roster.lanes.get(instance)
+        if lane is None or not lane.ready or (self._hold is not None and self._hold.holds(lane, self._roster)):
+            return None
+        return lane
 
     def _decide(self, lane: Lane, now_ns: int) -> Decision:
         """Ask the strategy, but no second time while it would say the same: an instance asks several times for one batch."""
