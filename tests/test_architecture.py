@@ -153,9 +153,9 @@ def test_every_option_is_described() -> None:
     assert bare == []
 
 
-def test_every_key_of_server_yaml_is_shown_by_the_help() -> None:
+def test_every_key_of_server_yaml_is_shown_by_the_complete_help() -> None:
     help_text = subprocess.run(
-        [sys.executable, "-m", "tritonpy", "serve", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tritonpy", "serve", "--help-all"], capture_output=True, text=True, check=True
     ).stdout
     for where, options in option_classes().items():
         for field in msgspec.structs.fields(options):

@@ -12,6 +12,7 @@ import pytest
 import tritonpy
 from tritonpy.cli import main
 from tritonpy.cli.main import find_command
+from tritonpy.cli.serve import FLAGS
 from tritonpy.plugins import make_plugin_manager
 
 PLUGIN = '''
@@ -137,9 +138,33 @@ def test_installed_plugins_are_listed(installed, capsys):
     assert found["toy"]["provides"]["tritonpy_commands"] == ["greet"]
 
 
+def test_the_help_of_serve_is_short_and_names_the_complete_one(installed, capsys):
+    assert main(["serve", "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) < 80
+    for shown in (
+        "--model-repository VALUE",
+        "--http-port N",
+        "--help-all",
+        "positional arguments:",
+        "Model Repository:",
+    ):
+        assert shown in printed
+    for hidden in ("--vertex-ai-port", "Vertex:", "frontends.http", "[implemented"):
+        assert hidden not in printed
+
+
+def test_the_complete_help_goes_to_standard_output_and_has_every_flag(installed, capsys):
+    assert main(["serve", "--help-all"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert all(f"--{flag.name}" in captured.out for flag in FLAGS)
+    assert "Options of the server itself, keys of server.yaml:" in captured.out
+
+
 def test_the_help_of_serve_is_shown_though_a_plugin_is_broken(installed, capsys):
     (installed / "toy_plugin.py").write_text("import nothing_of_that_name")
-    assert main(["serve", "--help"]) == 0
+    assert main(["serve", "--help-all"]) == 0
     printed = capsys.readouterr().out
     assert "usage: tritonpy serve [MODEL] [--config FILE] [--flag=value ...]" in printed
     assert "The options of plugins cannot be shown: plugin 'toy' of toy-plugin cannot be imported" in printed

@@ -45,3 +45,34 @@ def test_a_missing_value_is_named(parser):
 
 def test_the_help_ends_with_the_appendix(parser):
     assert parser.format_help().endswith("The end.\n")
+
+
+@pytest.fixture
+def long_parser():
+    parser = CommandParser("tritonpy toy", "Toys.", lambda: "The end.", {"--count": "how many, 50 % at most"})
+    parser.add_argument("toy", nargs="?", help="which toy")
+    parser.add_argument("--model-repository", help="where they are")
+    parser.add_argument("-c", "--count", type=int, help="a long explanation")
+    return parser
+
+
+def test_a_parser_with_common_options_shows_these_alone(long_parser):
+    shown = long_parser.format_help()
+    for text in ("which toy", "how many, 50 % at most", "--help-all", "--help"):
+        assert text in shown
+    for text in ("where they are", "a long explanation", "The end."):
+        assert text not in shown
+
+
+def test_the_complete_help_shows_every_option_and_the_appendix(long_parser, capsys):
+    with pytest.raises(SystemExit) as end:
+        long_parser.parse_args(["--help-all"])
+    assert end.value.code in {None, 0}
+    shown = capsys.readouterr().out
+    for text in ("where they are", "a long explanation", "The end."):
+        assert text in shown
+
+
+def test_an_unknown_flag_names_the_complete_help_where_there_is_one(long_parser):
+    assert refusal(long_parser, "--zzz") == "unrecognized option '--zzz' (see tritonpy toy --help-all)"
+    assert vars(long_parser.parse_args(["--count", "3"])) == {"toy": None, "model_repository": None, "count": 3}

@@ -85,6 +85,10 @@ def test_the_help_says_of_each_flag_what_becomes_of_it():
         assert any(line.strip().startswith(f"--{flag.name}") and f"[{flag.meaning()}]" in line for line in lines)
 
 
+def test_every_common_option_is_a_flag():
+    assert set(ServeCommand.common_options) <= {"--config", *(f"--{flag.name}" for flag in FLAGS)}
+
+
 def test_the_old_and_the_new_flag_of_the_cache_exclude_each_other():
     flags = read_flags(FLAGS, {"response-cache-byte-size": ["4096"], "cache-config": ["local,size=4096"]})
     with pytest.raises(

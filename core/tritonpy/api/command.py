@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -12,6 +13,8 @@ class Command(ABC):
 
     usage_status: ClassVar[int] = 1
     """The exit status for a command line that cannot be understood."""
+    common_options: ClassVar[Mapping[str, str]] = {}
+    """Options that `--help` shows, with a text of one line. Then `--help-all` shows every option; otherwise `--help` does."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add arguments (optional)."""

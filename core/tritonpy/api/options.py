@@ -10,7 +10,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
     Fields are written with underscores in Python; both `max_size` and `max-size` are accepted in the file. Give each
     field a type, a default and, through `Annotated[int, msgspec.Meta(description="…")]`, the sentence that
-    `tritonpy serve --help` prints.
+    `tritonpy serve --help-all` prints.
     """
 
 

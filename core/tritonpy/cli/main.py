@@ -45,7 +45,7 @@ def _run(arguments: list[str]) -> int:
     name, *rest = arguments
     command = find_command(name)()
     appendix = options_help if isinstance(command, ServeCommand) else str
-    parser = CommandParser(f"tritonpy {name}", inspect.getdoc(command) or "", appendix)
+    parser = CommandParser(f"tritonpy {name}", inspect.getdoc(command) or "", appendix, command.common_options)
     command.configure(parser)
     try:
         parsed = parser.parse_args(rest)

@@ -48,6 +48,33 @@ OWN_FLAGS = (
 )
 FLAGS = (*OWN_FLAGS, *MEMORY_FLAGS, *TRITON_FLAGS)
 
+# What `--help` shows of the flags above; `--help-all` shows all of them.
+_COMMON = {
+    "--config": "read server.yaml from here",
+    "--host": "address of every port: 0.0.0.0 opens them to the network",
+    "--frontend-processes": "processes that serve HTTP and gRPC; 0: none of their own",
+    "--exit-timeout-secs": "how long live requests may take on exit",
+    "--memory-budget": "most memory of all models, such as 8GiB",
+    "--log-verbose": "verbose level, 0 for none",
+    "--log-format": "default, ISO8601, or json",
+    "--log-file": "append log lines to this file",
+    "--model-repository": "folder or URL of models; repeatable",
+    "--exit-on-error": "false: serve although a model failed to load",
+    "--model-control-mode": "none (load all), explicit (on request), poll",
+    "--load-model": "model to load at start in mode explicit; repeatable",
+    "--http-port": "port, 8000 if not given",
+    "--http-use-ssl": "true: encrypt HTTP, with the two files below",
+    "--http-server-cert": "certificate file, with its chain",
+    "--http-server-key": "key file of the certificate",
+    "--grpc-port": "port, 8001 if not given",
+    "--grpc-use-ssl": "true: encrypt gRPC, with the two files below",
+    "--grpc-server-cert": "certificate file, with its chain",
+    "--grpc-server-key": "key file of the certificate",
+    "--metrics-port": "port, 8002 if not given",
+    "--trace-config": "tracing, such as level=TIMESTAMPS; repeatable",
+    "--backend-config": "option of a backend; repeatable",
+    "--cache-config": "response cache, such as local,size=64MiB",
+}
 _METAVARS: dict[Parse, str] = {boolean: "BOOL", integer: "N"}
 
 
@@ -57,7 +84,11 @@ class ServeCommand(Command):
     tritonpy serve model.onnx                     one file, no repository and no configuration
     tritonpy serve --model-repository ./models    a model repository, with Triton's flags
     tritonpy serve --config server.yaml           everything in one file; a flag wins over it
+
+    This help lists the common flags. --help-all lists every flag, every key of server.yaml, and the options of plugins.
     """
+
+    common_options = _COMMON
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add every flag, in Triton's groups, with what becomes of it."""
@@ -169,7 +200,7 @@ def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stac
     transport = process_transport(config, manager)
     if transport is not None:
         return launch_transport(transport, config, manager)
-    # the engine is needed only here: --help and errors come without it
+    # the engine is needed only here: help and errors come without it
     from tritonpy.server import build
 
     Life(build(config, manager), config.exit_timeout_s, stack.close).run()

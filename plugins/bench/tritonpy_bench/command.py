@@ -5,12 +5,28 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import ClassVar
 
 from tritonpy import Command, StartupError
 from tritonpy_bench.flags import add_flags, given
 
 FAILED, USAGE = 1, 2
+COMMON_OPTIONS = {
+    "-u": "the server (default: localhost:8000, for gRPC localhost:8001)",
+    "-i": "protocol (default: http)",
+    "--streaming": "gRPC: use streams, as decoupled models need",
+    "--concurrency-range": "closed loop: requests in flight (default: 1)",
+    "--request-rate-range": "open loop: requests per second",
+    "-l": "end where this latency is exceeded",
+    "-b": "batch size of every request (default: 1)",
+    "--shape": "shape of an input whose dimensions vary",
+    "--input-data": "random (default), zero, a JSON file, or a folder",
+    "--shared-memory": "pass tensors in shared memory (default: none)",
+    "--json": "write everything as JSON; --report reads it again",
+    "-o": "write a report with plots",
+    "--report": "load nothing: compare earlier results (-o)",
+}
 
 
 class BenchCommand(Command):
@@ -31,9 +47,11 @@ class BenchCommand(Command):
     """
 
     usage_status: ClassVar[int] = USAGE
+    common_options: ClassVar[Mapping[str, str]] = COMMON_OPTIONS
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the flags."""
+        parser.usage = "tritonpy bench [MODEL] [options]"
         add_flags(parser)
 
     def run(self, arguments: argparse.Namespace) -> int:
