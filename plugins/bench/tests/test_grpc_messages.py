@@ -4,7 +4,7 @@ import pytest
 
 from tritonpy_bench.inputs.corpus import make_corpus
 from tritonpy_bench.load.jobs import Job
-from tritonpy_bench.wire.grpc_messages import GrpcMessages
+from tritonpy_bench.wire.grpc_messages import GrpcMessages, unframe
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 from .facts import INTS, TEXT, model, options, target
@@ -13,7 +13,9 @@ from .facts import INTS, TEXT, model, options, target
 def sent(facts, job=None, request_id="", **more):
     told = options(**more)
     messages = GrpcMessages(target(facts), told, make_corpus(facts, told), None)
-    return ModelInferRequest.FromString(messages.of(job or Job(0), 0, request_id))
+    [message], rest = unframe(messages.of(job or Job(0), 0, request_id))
+    assert rest == b""
+    return ModelInferRequest.FromString(message)
 
 
 def test_a_request_has_its_tensors_as_bytes():
@@ -39,3 +41,17 @@ def test_ids_and_sequences_are_joined_to_what_is_the_same():
 def test_a_decoupled_model_is_asked_to_say_when_it_is_done(decoupled):
     request = sent(model(INTS, decoupled=decoupled))
     assert ("triton_enable_empty_final_response" in request.parameters) == decoupled
+
+
+@pytest.mark.parametrize("algorithm", ["none", "gzip", "deflate"])
+def test_a_compressed_request_holds_the_same_message(algorithm):
+    plain, packed = (sent(model(INTS), Job(0, 7), grpc_compression_algorithm=each) for each in ("none", algorithm))
+    assert packed == plain
+
+
+def test_messages_are_cut_where_they_end():
+    told = options()
+    framed = GrpcMessages(target(model(INTS)), told, make_corpus(model(INTS), told), None).of(Job(0), 0)
+    message = framed[5:]
+    assert unframe(framed * 2 + framed[:7]) == ([message, message], framed[:7])
+    assert unframe(framed[:4]) == ([], framed[:4])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from tritonpy_bench.inputs.corpus import Corpus
 from tritonpy_bench.load.exchange import Carrier
@@ -22,7 +21,7 @@ class Connections:
         self, facts: TargetFacts, options: BenchOptions, corpus: Corpus, regions: Regions | None, places: int
     ) -> None:
         self.carriers: list[Carrier] = []
-        self._closers: list[Callable[[], Any]] = []
+        self._closers: list[Callable[[], None]] = []
         make = self._http if options.protocol == "http" else self._grpc
         make(facts, options, corpus, regions, places)
 
@@ -35,9 +34,7 @@ class Connections:
         for carrier in self.carriers:
             carrier.close()
         for close in self._closers:
-            closing = close()
-            if closing is not None:
-                await closing
+            close()
 
     def _http(
         self, facts: TargetFacts, options: BenchOptions, corpus: Corpus, regions: Regions | None, places: int
@@ -55,18 +52,28 @@ class Connections:
     def _grpc(
         self, facts: TargetFacts, options: BenchOptions, corpus: Corpus, regions: Regions | None, places: int
     ) -> None:
-        from tritonpy_bench.wire.grpc_calls import GrpcCalls
+        from tritonpy_bench.wire.address import grpc_address
         from tritonpy_bench.wire.grpc_carrier import GrpcCarrier
+        from tritonpy_bench.wire.grpc_channel import GrpcChannel
         from tritonpy_bench.wire.grpc_messages import GrpcMessages
         from tritonpy_bench.wire.grpc_stream import GrpcStream, StreamCarrier
+        from tritonpy_bench.wire.tls import grpc_client_context
 
         messages = GrpcMessages(facts, options, corpus, regions)
-        calls = GrpcCalls(options, min(options.connections or MOST_CHANNELS, max(places, 1)))
-        self._closers.append(calls.close)
+        address = grpc_address(options)
+        context = grpc_client_context(options) if address.tls else None
+        method = "ModelStreamInfer" if options.streaming else "ModelInfer"
+        channels = [
+            GrpcChannel(options, address, context, method)
+            for _ in range(min(options.connections or MOST_CHANNELS, max(places, 1)))
+        ]
         if not options.streaming:
-            unary = calls.unary()
-            self.carriers = [GrpcCarrier(number, unary[number % len(unary)], messages) for number in range(places)]
+            self._closers.extend(channel.close for channel in channels)
+            self.carriers = [
+                GrpcCarrier(number, channels[number % len(channels)], messages) for number in range(places)
+            ]
             return
-        streams = [GrpcStream(begin, facts.model.decoupled) for begin in calls.streams()]
-        self._closers[:0] = [stream.close for stream in streams]
+        streams = [GrpcStream(channel, facts.model.decoupled) for channel in channels]
+        self._closers.extend(stream.close for stream in streams)
+        self._closers.extend(channel.close for channel in channels)
         self.carriers = [StreamCarrier(number, streams[number % len(streams)], messages) for number in range(places)]

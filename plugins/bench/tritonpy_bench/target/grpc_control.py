@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -10,10 +11,10 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from tritonpy import StartupError
-from tritonpy_bench.options import BenchOptions
+from tritonpy_bench.options import BadUsage, BenchOptions
 from tritonpy_bench.target.control import TIMEOUT_S, Control, Plain, Refused
 from tritonpy_bench.target.facts import ServerFacts
-from tritonpy_bench.wire.grpc_channel import channel_credentials, channel_options, grpc_target, metadata_of
+from tritonpy_bench.wire.address import grpc_address
 from tritonpy_protos import METHODS
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -25,15 +26,15 @@ class GrpcControl(Control):
     """One channel."""
 
     def __init__(self, options: BenchOptions) -> None:
-        self._target = grpc_target(options)
-        credentials = channel_credentials(options)
-        settings = channel_options(0)
+        address = grpc_address(options)
+        self._target = f"unix:{address.unix_path}" if address.unix_path else str(address)
+        settings = [("grpc.max_receive_message_length", -1)]
         self._channel = (
-            grpc.insecure_channel(self._target, settings)
-            if credentials is None
-            else grpc.secure_channel(self._target, credentials, settings)
+            grpc.secure_channel(self._target, _credentials(options), settings)
+            if address.tls
+            else grpc.insecure_channel(self._target, settings)
         )
-        self._metadata = metadata_of(options)
+        self._metadata = tuple((name.lower(), value) for name, value in options.headers)
 
     def server(self) -> ServerFacts:
         """Return what the server says of itself."""
@@ -78,6 +79,21 @@ class GrpcControl(Control):
             if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
                 raise StartupError(f"nobody answers over gRPC at {self._target}: {details}") from error
             raise Refused(f"{name} was answered with {code.name}: {details}", code in _MISSING) from error
+
+
+def _credentials(options: BenchOptions) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(
+        _content(options.ssl_grpc_root_certifications_file),
+        _content(options.ssl_grpc_private_key_file),
+        _content(options.ssl_grpc_certificate_chain_file),
+    )
+
+
+def _content(path: str | None) -> bytes | None:
+    try:
+        return None if path is None else Path(path).read_bytes()
+    except OSError as error:
+        raise BadUsage(f"the files of --ssl-grpc-… cannot be used: {error}") from error
 
 
 def _plain(message: Message) -> Plain:

@@ -1,4 +1,4 @@
-"""Where an HTTP server listens."""
+"""Where a server listens."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from tritonpy_bench.options import BadUsage, BenchOptions
 
 
 class Address(NamedTuple):
-    """Host and port, whether TLS is spoken, and what all paths begin with."""
+    """Host and port, or a Unix domain socket; whether TLS is spoken; what all HTTP paths begin with."""
 
     host: str
     port: int
     tls: bool = False
     prefix: str = ""
+    unix_path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def http_address(options: BenchOptions) -> Address:
@@ -33,3 +34,19 @@ def http_address(options: BenchOptions) -> Address:
     tls = parts.scheme == "https"
     standard = 443 if tls else 80 if "://" in text else 8000
     return Address(parts.hostname, port or standard, tls, parts.path.rstrip("/"))
+
+
+def grpc_address(options: BenchOptions) -> Address:
+    """Read `host`, `host:port`, `unix:PATH`, or a URL of http, https, grpc or grpcs. Raises BadUsage."""
+    text = options.url or "localhost:8001"
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        return Address("localhost", 0, options.ssl_grpc_use_ssl, unix_path=path.removeprefix("//") or path)
+    try:
+        parts = urlsplit(text if "://" in text else f"grpc://{text}")
+        port = parts.port
+    except ValueError as error:
+        raise BadUsage(f"-u {text}: {error}") from error
+    if parts.scheme not in {"http", "https", "grpc", "grpcs"} or not parts.hostname:
+        raise BadUsage(f"-u {text} is no gRPC address: expected HOST:PORT")
+    return Address(parts.hostname, port or 8001, options.ssl_grpc_use_ssl or parts.scheme in {"https", "grpcs"})

@@ -1,48 +1,78 @@
-"""gRPC requests, one call each, on channels that are shared."""
+"""gRPC requests, one call each, on connections that are shared."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
-
-import grpc
 
 from tritonpy_bench.load.exchange import Carrier, Exchange, Lost
+from tritonpy_bench.wire.grpc_channel import GrpcChannel, reset_error, status_error
 from tritonpy_bench.wire.grpc_messages import GrpcMessages
+from tritonpy_bench.wire.http2_connection import Http2Connection, Http2Stream
 
-_LOST = {grpc.StatusCode.UNAVAILABLE}
 
+class GrpcCarrier(Carrier, Http2Stream):
+    """Carries one call at a time, as a stream of its channel's connection; of the response only the status is looked at."""
 
-class GrpcCarrier(Carrier):
-    """`call(message)` begins one call; what it returns is awaited for the answer's bytes."""
+    wants_data = False
 
-    def __init__(self, number: int, call: Callable[[bytes], Any], messages: GrpcMessages) -> None:
+    def __init__(self, number: int, channel: GrpcChannel, messages: GrpcMessages) -> None:
+        Http2Stream.__init__(self)
         self.number = number
-        self._call = call
+        self._channel = channel
         self._messages = messages
-        self._loop = asyncio.get_running_loop()
-        self._task: asyncio.Task[None] | None = None
+        self._exchange: Exchange | None = None
+        self._error: str | None = None
+        self._has_status = False
+        self._connecting: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Connect. Raises OSError."""
+        await self._channel.connect()
 
     def send(self, exchange: Exchange) -> None:
-        """Begin a call."""
-        self._task = self._loop.create_task(self._exchange(exchange))
+        """Begin a call; connect first if there is no connection."""
+        self._exchange = exchange
+        connection = self._channel.connection
+        if connection is None:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect_and_send(exchange))
+        else:
+            self._start(connection, exchange)
 
     def close(self) -> None:
         """Cancel the call that is in flight."""
-        if self._task is not None:
-            self._task.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._exchange is not None:
+            self._exchange = None
+            self._channel.cancel(self)
 
-    async def _exchange(self, exchange: Exchange) -> None:
-        error: str | None = None
-        try:
-            await self._call(self._messages.of(exchange.job, self.number))
-        except grpc.aio.AioRpcError as failure:
-            error = error_text(failure)
+    def headers_received(self, headers: dict[str, str]) -> None:
+        """Keep the status."""
+        self._error = status_error(headers)
+        self._has_status = self._has_status or "grpc-status" in headers
+
+    def ended(self, error: str | None) -> None:
+        """End the exchange."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is None:
+            return
+        if error is not None:
+            error = reset_error(error)
+        elif self._error is not None:
+            error = self._error
+        elif not self._has_status:
+            error = "UNKNOWN: the server ended the call without a status"
         self.on_end(self, exchange, error)
 
+    def _start(self, connection: Http2Connection, exchange: Exchange) -> None:
+        self._error, self._has_status = None, False
+        connection.start(self, self._messages.of(exchange.job, self.number), end=True)
 
-def error_text(error: grpc.aio.AioRpcError) -> str:
-    """Return an error as it is counted."""
-    text = f"{error.code().name}: {error.details() or 'no text'}"
-    return Lost(text) if error.code() in _LOST else text
+    async def _connect_and_send(self, exchange: Exchange) -> None:
+        try:
+            connection = await self._channel.connect()
+        except OSError as error:
+            self._exchange = None
+            self.on_end(self, exchange, Lost(f"UNAVAILABLE: no connection: {error}"))
+            return
+        self._start(connection, exchange)

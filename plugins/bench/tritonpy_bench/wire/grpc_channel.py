@@ -1,60 +1,118 @@
-"""Channels of gRPC, from the options."""
+"""Connections that carry calls of one gRPC method, and what their headers and trailers mean."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+import ssl
+from base64 import b64encode
+from urllib.parse import unquote
 
-import grpc
+from tritonpy_bench.load.exchange import Lost
+from tritonpy_bench.options import BenchOptions
+from tritonpy_bench.wire.address import Address
+from tritonpy_bench.wire.http2_connection import Http2Connection, Http2Stream
 
-from tritonpy_bench.options import BadUsage, BenchOptions
+_STATUS_NAMES = (
+    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+    "UNAUTHENTICATED",
+)  # fmt: skip
 
 
-def grpc_target(options: BenchOptions) -> str:
-    """Return the address as gRPC takes it."""
-    text = options.url or "localhost:8001"
-    for scheme in ("http://", "https://", "grpc://", "grpcs://"):
-        text = text.removeprefix(scheme)
-    return text if ":" in text else f"{text}:8001"
+class GrpcChannel:
+    """One connection at a time to a server; `method` is ModelInfer or ModelStreamInfer. Carriers share it."""
+
+    def __init__(self, options: BenchOptions, address: Address, context: ssl.SSLContext | None, method: str) -> None:
+        self._address = address
+        self._context = context
+        self._headers = request_headers(options, address, method)
+        self._connection: Http2Connection | None = None
+        self._connecting: asyncio.Task[Http2Connection] | None = None
+
+    @property
+    def connection(self) -> Http2Connection | None:
+        """The connection that new calls may use; None if there is none."""
+        connection = self._connection
+        return connection if connection is not None and connection.usable else None
+
+    async def connect(self) -> Http2Connection:
+        """Return a connection that is ready; callers that come together share one. Raises OSError."""
+        if (connection := self.connection) is not None:
+            return connection
+        if self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect())
+        try:
+            return await asyncio.shield(self._connecting)
+        finally:
+            if self._connecting is not None and self._connecting.done():
+                self._connecting = None
+
+    def cancel(self, stream: Http2Stream) -> None:
+        """Cancel a call that is in flight."""
+        if self._connection is not None:
+            self._connection.cancel(stream)
+
+    def close(self) -> None:
+        """Close the connection; calls in flight are cancelled."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _connect(self) -> Http2Connection:
+        loop, address = asyncio.get_running_loop(), self._address
+        name = address.host if self._context else None
+        if address.unix_path:
+            _, connection = await loop.create_unix_connection(self._protocol, address.unix_path)
+        else:
+            _, connection = await loop.create_connection(
+                self._protocol, address.host, address.port, ssl=self._context, server_hostname=name
+            )
+        self._connection = connection
+        await connection.ready
+        return connection
+
+    def _protocol(self) -> Http2Connection:
+        return Http2Connection(self._headers)
 
 
-def channel_options(number: int) -> list[tuple[str, int]]:
-    """Return the settings of one of several channels: each has a connection of its own, and messages may be of any size."""
-    return [
-        ("grpc.max_receive_message_length", -1),
-        ("grpc.max_send_message_length", -1),
-        ("grpc.use_local_subchannel_pool", 1),
-        ("tritonpy.bench.channel", number),
+def request_headers(options: BenchOptions, address: Address, method: str) -> list[tuple[str, str]]:
+    """Return the headers of every call (gRPC over HTTP/2, "Requests")."""
+    compression = options.grpc_compression_algorithm
+    headers = [
+        (":method", "POST"),
+        (":scheme", "https" if address.tls else "http"),
+        (":path", f"/inference.GRPCInferenceService/{method}"),
+        (":authority", str(address)),
+        ("te", "trailers"),
+        ("content-type", "application/grpc"),
+        ("user-agent", "tritonpy-bench"),
+        ("grpc-accept-encoding", "identity, deflate, gzip"),
     ]
+    if compression != "none":
+        headers.append(("grpc-encoding", compression))
+    for name, value in options.headers:
+        lower = name.lower()
+        headers.append((lower, b64encode(value.encode()).decode() if lower.endswith("-bin") else value))
+    return headers
 
 
-def channel_credentials(options: BenchOptions) -> grpc.ChannelCredentials | None:
-    """Return what a TLS channel needs; None where none is wanted. Raises BadUsage for a file that cannot be read."""
-    url = options.url or ""
-    if not (options.ssl_grpc_use_ssl or url.startswith(("https://", "grpcs://"))):
+def status_error(headers: dict[str, str]) -> str | None:
+    """Return the error that a response's headers or trailers tell, None if they tell of none or of OK."""
+    status = headers.get("grpc-status")
+    if status is None:
+        http = headers.get(":status", "200")
+        return None if http == "200" else f"UNKNOWN: HTTP status {http}"
+    if status == "0":
         return None
-    return grpc.ssl_channel_credentials(
-        _content(options.ssl_grpc_root_certifications_file),
-        _content(options.ssl_grpc_private_key_file),
-        _content(options.ssl_grpc_certificate_chain_file),
-    )
+    name = _STATUS_NAMES[int(status)] if status.isdigit() and int(status) < len(_STATUS_NAMES) else f"status {status}"
+    text = f"{name}: {unquote(headers.get('grpc-message', '')) or 'no text'}"
+    return Lost(text) if name == "UNAVAILABLE" else text
 
 
-def compression_of(options: BenchOptions) -> grpc.Compression:
-    """Return gRPC's name of a compression."""
-    return {
-        "none": grpc.Compression.NoCompression,
-        "gzip": grpc.Compression.Gzip,
-        "deflate": grpc.Compression.Deflate,
-    }[options.grpc_compression_algorithm]
-
-
-def metadata_of(options: BenchOptions) -> tuple[tuple[str, str | bytes], ...]:
-    """Return the headers as gRPC sends them."""
-    return tuple((name.lower(), value) for name, value in options.headers)
-
-
-def _content(path: str | None) -> bytes | None:
-    try:
-        return None if path is None else Path(path).read_bytes()
-    except OSError as error:
-        raise BadUsage(f"the files of --ssl-grpc-… cannot be used: {error}") from error
+def reset_error(name: str) -> str:
+    """Return the error of a call whose stream the server reset with that HTTP/2 error code."""
+    if isinstance(name, Lost):
+        return Lost(f"UNAVAILABLE: {name}")
+    text = f"the server reset the stream with {name}"
+    return Lost(f"UNAVAILABLE: {text}") if name == "REFUSED_STREAM" else f"INTERNAL: {text}"

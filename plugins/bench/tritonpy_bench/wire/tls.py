@@ -1,10 +1,22 @@
-"""TLS of an HTTP client, from perf_analyzer's flags."""
+"""TLS of the clients, from perf_analyzer's flags."""
 
 from __future__ import annotations
 
 import ssl
 
 from tritonpy_bench.options import BadUsage, BenchOptions
+
+
+def grpc_client_context(options: BenchOptions) -> ssl.SSLContext:
+    """Return the context of gRPC connections. Raises BadUsage for files that cannot be used."""
+    try:
+        context = ssl.create_default_context(cafile=options.ssl_grpc_root_certifications_file)
+        if options.ssl_grpc_certificate_chain_file:
+            context.load_cert_chain(options.ssl_grpc_certificate_chain_file, options.ssl_grpc_private_key_file)
+    except OSError as error:
+        raise BadUsage(f"the files of --ssl-grpc-… cannot be used: {error}") from error
+    context.set_alpn_protocols(["h2"])
+    return context
 
 
 def client_context(options: BenchOptions) -> ssl.SSLContext:
