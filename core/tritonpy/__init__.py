@@ -151,6 +151,7 @@ if TYPE_CHECKING:
     from tritonpy.access.rights import Rights
     from tritonpy.cli.embedded import Embedded
     from tritonpy.config.config_dict import config_to_dict
+    from tritonpy.config.model_files import resolve_model_file
     from tritonpy.config.model_json import config_from_json
     from tritonpy.config.needed_steps import needed_steps
     from tritonpy.config.qualified import called_model
@@ -353,6 +354,7 @@ __all__ = [
     "parameter_threads",
     "parse_byte_size",
     "refused_model_call",
+    "resolve_model_file",
     "running_server",
     "scatter",
     "set_dims",
@@ -382,6 +384,7 @@ _LATER = {
         "tritonpy.cli.embedded": ("Embedded",),
         "tritonpy.config.config_dict": ("config_to_dict",),
         "tritonpy.config.model_json": ("config_from_json",),
+        "tritonpy.config.model_files": ("resolve_model_file",),
         "tritonpy.config.needed_steps": ("needed_steps",),
         "tritonpy.config.qualified": ("called_model",),
         "tritonpy.decompression": ("decompressed",),

@@ -28,5 +28,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_file_outside_the_models_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
-    with pytest.raises(InvalidArgument, match="lies outside the model's folder"):
+    with pytest.raises(InvalidArgument, match=r"'\.\./secret' is outside the model's folder"):
         read_labels(config("../secret"), tmp_path / "m")
+
+
+def test_a_file_may_be_a_link_to_where_it_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "blob").write_text("cat\n")
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "labels.txt").symlink_to(tmp_path / "blob")
+    assert read_labels(config("labels.txt"), tmp_path / "m") == {"OUT": ["cat"]}

@@ -125,6 +125,9 @@ class Backend(ABC):
     isolation: ClassVar[str] = "thread"
     # What the configuration's `runtime` may say for this backend to serve the model itself, where Triton has a library or a folder of that name.
     runtimes: ClassVar[tuple[str, ...]] = ()
+    # Parameters, of the model or of an accelerator, whose values are paths of the server's file system. A load request may only give those that lead
+    # into the model's folder, or that the model's own configuration file has too.
+    path_parameters: ClassVar[tuple[str, ...]] = ()
     # `execute` may be called from another thread than the instance's own, which waits meanwhile, and never waits for anybody: on the CPU the event loop
     # then runs what came in one of its turns, where the instance is known to finish in microseconds.
     runs_on_any_thread: ClassVar[bool] = False

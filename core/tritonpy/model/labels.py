@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tritonpy.config.model_files import resolve_model_file
 from tritonpy.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ def read_labels(config: ModelConfig, directory: Path) -> Mapping[str, Sequence[s
 
 
 def _lines(model: str, directory: Path, filename: str) -> Sequence[str]:
-    path = (directory / filename).resolve()
-    if not path.is_relative_to(directory.resolve()):
-        raise InvalidArgument(f"label file '{filename}' of model '{model}' lies outside the model's folder {directory}")
+    path = resolve_model_file(filename, directory, directory)
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tritonpy.config.model_files import resolve_model_file
 from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.warmup import WarmupSample
@@ -74,7 +75,7 @@ def _tensor(name: str, given: ModelWarmup.Input, batched: bool, folder: Path) ->
 
 
 def _content(folder: Path, file: str, kind: DataType, shape: tuple[int, ...]) -> bytes:
-    path = folder / file
+    path = resolve_model_file(file, folder, folder.parent)
     try:
         content = path.read_bytes()
     except OSError as error:

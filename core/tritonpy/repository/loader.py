@@ -15,6 +15,7 @@ from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.config.complete import fill_backend, merge_auto_complete
+from tritonpy.config.model_files import file_name_problems, foreign_path_problems
 from tritonpy.config.normalize import normalize
 from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
 from tritonpy.config.reading import ConfigReading
@@ -61,15 +62,24 @@ class ModelLoader:
         return self._around
 
     def prepare(
-        self, listing: ModelListing, path: Path, override: str | None, release: Callable[[], None], namespace: str = ""
+        self,
+        listing: ModelListing,
+        path: Path,
+        override: str | None,
+        release: Callable[[], None],
+        namespace: str = "",
+        files_from_request: bool = False,
     ) -> Prepared:
         """Read the configuration, ask the agents to LOAD, and find the backend; an ensemble's steps are checked too.
 
+        `override` is the configuration of a load request; with `files_from_request` all that lies in `path` came with it.
         `release` is called here when this raises, later by the caller. Raises InvalidConfig with every problem of the text, or what an agent raised.
         """
         try:
             prepared = self._prepare(listing, path, override, release)
             prepared.namespace = namespace
+            if override is not None:
+                prepared.own_config = ModelConfig() if files_from_request else self._own_config(prepared.directory)
             if is_ensemble(prepared.config):
                 self._check_ensemble(prepared)
         except BaseException:
@@ -106,6 +116,13 @@ class ModelLoader:
             agents.tell(AgentAction.LOAD_FAIL)
             raise
         return Prepared(listing, directory, config, source, reading.positions, agents, release, Opened(), given=config)
+
+    def _own_config(self, directory: Path) -> ModelConfig:
+        """Return what a model's own configuration file says; one that cannot be read says nothing."""
+        try:
+            return read_config(directory, self._around.config_name, None)[0].config
+        except InvalidArgument:
+            return ModelConfig()
 
     def described(self, given: ModelConfig, listing: ModelListing) -> ModelConfig | None:
         """Return the configuration of a model that is not loaded, None where its files do not tell its inputs and outputs, or are not final."""
@@ -173,6 +190,7 @@ class ModelLoader:
         Raises InvalidConfig with every problem, or what the backend raised.
         """
         around = self._around
+        self._check_paths(prepared)
         prepared.config = given = self.normalized(prepared.config)
         source = prepared.source
         if around.auto_complete and given.backend:
@@ -180,6 +198,15 @@ class ModelLoader:
             if prepared.config != given:
                 source = f"{source}, completed by backend '{given.backend}'"
         self.check(prepared.config, prepared, source)
+
+    def _check_paths(self, prepared: Prepared) -> None:
+        """Raise InvalidConfig for paths that lead out of the model's folder: before the backend opens any of them."""
+        config, own = prepared.config, prepared.own_config
+        problems = list(file_name_problems(config))
+        if own is not None and config.backend:
+            paths = self._backend(config).path_parameters
+            problems += foreign_path_problems(config, own, paths, prepared.directory)
+        refuse_problems(placed(problems, prepared.positions), prepared.source)
 
     def check(self, config: ModelConfig, prepared: Prepared, source: str = "") -> None:
         """Raise InvalidConfig with every problem of `config`, which came from `source`: that of `prepared` where nothing is given."""

@@ -261,7 +261,10 @@ class ModelOperations:
                 folder = write_override(request.name, request.files)
                 path = Path(folder.name)
                 listing = list_model(request.name, path)
-                return request, self._loader.prepare(listing, path, request.config, folder.cleanup)
+                prepared = self._loader.prepare(
+                    listing, path, request.config, folder.cleanup, files_from_request=True
+                )  # fmt: skip
+                return request, prepared
             assert request.found is not None, "a load without files has a model on disk: this is a bug"  # noqa: S101
             found, path = request.found.localize()
             release = partial(found.repository.release, path)

@@ -45,6 +45,8 @@ class Prepared:
     """Of the memory that it holds, where that has a bound."""
     given: ModelConfig = field(default_factory=ModelConfig)
     """The configuration before it was made final."""
+    own_config: ModelConfig | None = None
+    """What the model's own configuration file says, where a load request brought another configuration; None where it did not."""
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Those that the outputs of an ensemble have from its members, where it has none of its own."""
 

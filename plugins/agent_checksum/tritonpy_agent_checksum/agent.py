@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonpy import AgentAction, AgentModel, InvalidArgument, RepoAgent
+from tritonpy import AgentAction, AgentModel, InvalidArgument, RepoAgent, resolve_model_file
 from tritonpy_agent_checksum.checksum import digest_of, parse_key
 
 
@@ -24,11 +24,9 @@ class ChecksumAgent(RepoAgent):
 
 def _check(folder: Path, key: str, expected: str) -> None:
     algorithm, name = parse_key(key)
-    # What the name says counts, not where a link leads: the files of a cache are links out of the folder.
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise InvalidArgument(f"the file {name} is outside the model's folder: checksums are for its own files")
+    path = resolve_model_file(name, folder, folder)
     try:
-        found = digest_of(folder / name, algorithm)
+        found = digest_of(path, algorithm)
     except OSError as error:
         raise InvalidArgument(f"failed to open text file for read {name}: {error.strerror}") from error
     if found != expected.strip().lower():

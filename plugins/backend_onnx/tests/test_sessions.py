@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from google.protobuf import text_format
 
-from tritonpy import ModelContext, TritonError, Unavailable, install_command
+from tritonpy import InvalidArgument, ModelContext, TritonError, Unavailable, install_command
 from tritonpy_backend_onnx.options import OnnxOptions
 from tritonpy_backend_onnx.providers import CPU, Device
 from tritonpy_backend_onnx.sessions import Sessions, first_device, model_file, open_session
@@ -39,6 +39,12 @@ def test_a_model_is_found_as_a_file_and_inside_a_folder_of_that_name(tmp_path):
     (tmp_path / "other.onnx").touch()
     assert model_file(tmp_path, "", "m") == tmp_path / "model.onnx" / "model.onnx"
     assert model_file(tmp_path, "other.onnx", "m") == tmp_path / "other.onnx"
+
+
+@pytest.mark.parametrize("name", ["../../other/1/model.onnx", "../..", "x/../../../model.onnx"])
+def test_a_file_outside_the_models_folder_is_refused(tmp_path, name):
+    with pytest.raises(InvalidArgument, match="is outside the model's folder"):
+        model_file(tmp_path, name, "m")
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -14,6 +14,8 @@ from tritonpy_backend_onnx.options import OnnxOptions
 from tritonpy_backend_onnx.providers import Device
 from tritonpy_backend_onnx.runtime import has_cuda
 from tritonpy_backend_onnx.sessions import DEFAULT_FILENAME, Sessions, first_device
+from tritonpy_backend_onnx.settings import SESSION_PATHS
+from tritonpy_backend_onnx.tensorrt_options import TENSORRT_PATHS
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -34,6 +36,7 @@ class OnnxRuntimeBackend(Backend):
     default_instance_count: ClassVar[int] = 1
     uses_gpu: ClassVar[bool] = has_cuda()
     runs_on_any_thread: ClassVar[bool] = True
+    path_parameters: ClassVar[tuple[str, ...]] = (*SESSION_PATHS, *TENSORRT_PATHS)
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from tritonpy import MemoryUsage, ModelContext, Unavailable
+from tritonpy import MemoryUsage, ModelContext, Unavailable, resolve_model_file
 from tritonpy_backend_onnx.failures import failure_of
 from tritonpy_backend_onnx.memory import measured
 from tritonpy_backend_onnx.options import OnnxOptions
@@ -102,7 +102,7 @@ class Sessions:
 
 def model_file(version_folder: Path, default_filename: str, model: str) -> Path:
     """Return the file of a model, which may lie in a folder of the file's name; raises Unavailable where there is none."""
-    path = version_folder / (default_filename or DEFAULT_FILENAME)
+    path = resolve_model_file(default_filename or DEFAULT_FILENAME, version_folder, version_folder.parent)
     if path.is_dir():
         path /= DEFAULT_FILENAME
     if not path.is_file():

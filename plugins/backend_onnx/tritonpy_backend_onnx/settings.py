@@ -16,6 +16,13 @@ _GRAPH_LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISAB
 # Parameters of these beginnings are handed on to ONNX Runtime as they are; Triton knows one of each:
 # session.use_device_allocator_for_initializers and memory.enable_memory_arena_shrinkage.
 _SESSION, _RUN = "session.", "memory."
+SESSION_PATHS = (
+    "session.model_external_initializers_file_folder_path",
+    "session.optimized_model_external_initializers_file_name",
+    "session.collect_node_memory_stats_to_file",
+    "session.resource_cuda_partitioning_settings",
+)
+"""Those of them that are paths of the server's file system."""
 # Threads that wait by spinning take the core and the time of the server's event loop: on two cores they cost twice the CPU per
 # batch and a fifth of the throughput of a small network, and bring nothing to a large one.
 _DEFAULT_ENTRIES = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"}

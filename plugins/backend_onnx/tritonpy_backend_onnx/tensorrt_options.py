@@ -33,6 +33,16 @@ _TEXTS = {
     "trt_profile_opt_shapes", "trt_ep_context_file_path",
 }  # fmt: skip
 
+TENSORRT_PATHS = (
+    "int8_calibration_table_name",
+    "trt_engine_cache_path",
+    "trt_engine_cache_prefix",
+    "trt_ep_context_file_path",
+    "trt_extra_plugin_lib_paths",
+    "trt_timing_cache_path",
+)
+"""Those of the texts that are paths of the server's file system."""
+
 
 def wanted_precision(parameters: Mapping[str, str]) -> str | None:
     """Return the model's parameter `precision`, None where it has none; raises InvalidArgument for one that there is not."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Unavailable
+from tritonpy import InvalidArgument, Unavailable
 from tritonpy_backend_openvino.files import FILENAMES, model_file
 
 
@@ -33,3 +33,8 @@ def test_a_missing_file_is_named_in_the_words_of_triton(tmp_path, chosen, named)
     with pytest.raises(Unavailable) as caught:
         model_file(tmp_path, chosen, "m")
     assert caught.value.message == f"unable to find '{tmp_path}/{named}' for model 'm'"
+
+
+def test_a_file_outside_the_models_folder_is_refused(tmp_path):
+    with pytest.raises(InvalidArgument, match="is outside the model's folder"):
+        model_file(tmp_path, "../../model.xml", "m")

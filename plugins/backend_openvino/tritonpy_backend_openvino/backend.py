@@ -14,6 +14,7 @@ from tritonpy_backend_openvino.files import FILENAMES
 from tritonpy_backend_openvino.opened import OpenedModel
 from tritonpy_backend_openvino.options import OpenVinoOptions
 from tritonpy_backend_openvino.requests import InferRequests
+from tritonpy_backend_openvino.settings import CPU_EXTENSION
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -28,6 +29,7 @@ class OpenVinoBackend(Backend):
 
     Options: ClassVar[type[OpenVinoOptions]] = OpenVinoOptions
     default_filenames: ClassVar[tuple[str, ...]] = FILENAMES
+    path_parameters: ClassVar[tuple[str, ...]] = (CPU_EXTENSION,)
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:

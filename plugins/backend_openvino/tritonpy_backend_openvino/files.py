@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonpy import Unavailable
+from tritonpy import Unavailable, resolve_model_file
 
 # By format: OpenVINO's own, ONNX, PaddlePaddle, TensorFlow as a saved model and as a frozen graph, TensorFlow Lite.
 FILENAMES = ("model.xml", "model.onnx", "model.pdmodel", "model.saved_model", "model.pb", "model.tflite")
@@ -16,7 +16,7 @@ def model_file(version_folder: Path, chosen: str, model: str) -> Path:
     A folder `model.onnx` with a file `model.onnx` inside is that file, as weights may lie beside it.
     """
     if chosen:
-        path = version_folder / chosen
+        path = resolve_model_file(chosen, version_folder, version_folder.parent)
     else:
         path = next(
             (found for name in FILENAMES if (found := version_folder / name).exists()), version_folder / FILENAMES[0]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tritonpy import InvalidArgument, Unsupported, parameter_choice, parameter_threads
 
 PRECISIONS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}
+CPU_EXTENSION = "CPU_EXTENSION_PATH"
 _HINTS = ("latency", "throughput", "cumulative_throughput")
 _SWITCHES = {"yes": True, "no": False, "": False}
 
@@ -39,7 +40,7 @@ def settings_of(parameters: Mapping[str, str]) -> Settings:
     pads = _switch(parameters, "ENABLE_BATCH_PADDING")
     return Settings(
         device=parameters.get("TARGET_DEVICE", "").upper(),
-        cpu_extension=parameters.get("CPU_EXTENSION_PATH", ""),
+        cpu_extension=parameters.get(CPU_EXTENSION, ""),
         properties=_properties(parameters),
         precision=_precision(parameters),
         fixed_batch=_switch(parameters, "SKIP_OV_DYNAMIC_BATCHSIZE") or pads,

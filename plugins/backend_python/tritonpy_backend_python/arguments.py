@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tritonpy import InstanceContext, ModelContext, config_to_dict, ipc
+from tritonpy import InstanceContext, ModelContext, config_to_dict, ipc, resolve_model_file
 from tritonpy_backend_python.limits import Limits
 
 DEFAULT_FILE = "model.py"
@@ -43,7 +43,7 @@ def model_message(model: ModelContext) -> dict[str, Any]:
         "version": ipc.VERSION,
         "kind": "python",
         "name": model.name,
-        "model_file": str(model.path / filename),
+        "model_file": str(resolve_model_file(filename, model.path, model.directory)),
         "model_version": str(model.version),
         "backend_directory": "" if model.backend_directory is None else str(model.backend_directory),
     }

@@ -15,6 +15,7 @@ from tritonpy import (
     config_to_dict,
 )
 from tritonpy_backend_python.code import ModelCode
+from tritonpy_backend_python.environments.execution import PARAMETER as EXECUTION_ENVIRONMENT
 from tritonpy_backend_python.launching import PythonLauncher
 from tritonpy_backend_python.options import PythonOptions
 
@@ -32,6 +33,7 @@ class PythonBackend(Backend):
     Options = PythonOptions
     default_filenames = ("model.py",)
     isolation = "process"
+    path_parameters = (EXECUTION_ENVIRONMENT,)
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Internal
+from tritonpy import Internal, InvalidArgument
 from tritonpy_backend_tf.init_ops import init_ops
 
 
@@ -27,6 +27,11 @@ def test_the_file_of_the_version_wins(folders):
 def test_a_file_that_is_not_there_is_named(folders):
     with pytest.raises(Internal, match=r"failed to open text file for read .*/ops.json: No such file or directory"):
         init_ops("ops.json", *folders)
+
+
+def test_a_file_outside_the_models_folder_is_refused(folders):
+    with pytest.raises(InvalidArgument, match="is outside the model's folder"):
+        init_ops("../../ops.json", *folders)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"init_ops": "a"}', '{"init_ops": [1]}', "\xff"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tritonpy import Internal
+from tritonpy import Internal, resolve_model_file
 
 
 def init_ops(filename: str, version_folder: Path, model_folder: Path) -> list[str]:
@@ -15,9 +15,9 @@ def init_ops(filename: str, version_folder: Path, model_folder: Path) -> list[st
     """
     if not filename:
         return []
-    path = version_folder / filename
+    path = resolve_model_file(filename, version_folder, model_folder)
     if not path.is_file():
-        path = model_folder / filename
+        path = resolve_model_file(filename, model_folder, model_folder)
     try:
         names = json.loads(path.read_bytes())["init_ops"]
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tritonpy import InvalidArgument, ModelContext, Unavailable
+from tritonpy import InvalidArgument, ModelContext, Unavailable, resolve_model_file
 from tritonpy_backend_tf.frozen_graph import FrozenGraph
 from tritonpy_backend_tf.keras_file import KerasFile
 from tritonpy_backend_tf.options import TensorFlowOptions
@@ -65,7 +65,7 @@ def open_source(model: ModelContext, settings: ModelSettings) -> Source:
 
 def _path(model: ModelContext) -> Path:
     default = DEFAULT_FILENAMES[1] if model.config.platform == GRAPH_DEF else DEFAULT_FILENAMES[0]
-    path = model.path / (model.config.default_model_filename or default)
+    path = resolve_model_file(model.config.default_model_filename or default, model.path, model.directory)
     if not path.exists():
         raise Unavailable(f"unable to find '{path}' for model instance '{model.name}'")
     return path

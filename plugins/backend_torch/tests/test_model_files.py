@@ -68,3 +68,8 @@ def test_weights_alone_ask_for_their_class(models, found):
 def test_pickled_weights_beside_a_class_are_its_weights(models, found):
     models.python(weights="model.pt")
     assert found("model.pt") == ModelFiles(models.folder / "model.py", Form.PYTHON, models.folder / "model.pt")
+
+
+def test_a_file_outside_the_models_folder_is_refused(models, found):
+    with pytest.raises(InvalidArgument, match="is outside the model's folder"):
+        found("../../model.pt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonpy import InvalidArgument, Unavailable
+from tritonpy import InvalidArgument, Unavailable, resolve_model_file
 from tritonpy_backend_torch.archive import Form, form_of
 
 DEFAULT_FILENAMES = ("model.pt", "model.pt2")
@@ -30,7 +30,7 @@ def model_files(folder: Path, filename: str, runtime: str, model: str) -> ModelF
     also what serves a folder that holds nothing else, or pickled weights beside it. Raises Unavailable where there is no file, InvalidArgument
     where it is no model.
     """
-    path = folder / (filename or _default(folder))
+    path = resolve_model_file(filename or _default(folder), folder, folder.parent)
     class_file = path if path.suffix == ".py" else folder / _CLASS_FILE
     has_class = class_file.is_file()
     if has_class and (path == class_file or runtime == PYTHON_RUNTIME or not path.is_file()):

@@ -24,6 +24,14 @@ def test_a_model_lies_in_a_folder_or_in_the_version_itself(tmp_path, copied):
     assert find_folder(copied, "", "m") == copied
 
 
+@pytest.mark.parametrize("filename", ["../../model", "..", "../.."])
+def test_a_model_outside_the_models_folder_is_not_found(tmp_path, copied, filename):
+    version = tmp_path / "m" / "1"
+    shutil.copytree(copied, tmp_path, dirs_exist_ok=True)
+    with pytest.raises((InvalidArgument, Unavailable)):
+        find_folder(version, filename, "m")
+
+
 def test_a_missing_model_is_named(tmp_path):
     with pytest.raises(Unavailable) as caught:
         find_folder(tmp_path, "", "m")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonpy import InvalidArgument, Unavailable, Unsupported
+from tritonpy import InvalidArgument, Unavailable, Unsupported, resolve_model_file
 from tritonpy_backend_transformer.model_file import ModelFile, read_model_file
 from tritonpy_backend_transformer.tokenizer import Tokenizer
 from tritonpy_backend_transformer.vocabulary import Vocabulary, read_vocabulary
@@ -77,9 +77,9 @@ class ModelFolder:
 
 def find_folder(version_folder: Path, filename: str, model: str) -> Path:
     """Return the folder with model.bin: `filename` inside the version's folder, or that folder itself. Raises Unavailable where there is none."""
-    named = version_folder / (filename or DEFAULT_FILENAMES[0])
+    named = resolve_model_file(filename or DEFAULT_FILENAMES[0], version_folder, version_folder.parent)
     for folder in (named, named.parent, version_folder):
-        if (folder / WEIGHTS).is_file():
+        if folder.is_relative_to(version_folder.parent) and (folder / WEIGHTS).is_file():
             return folder
     raise Unavailable(
         f"unable to find '{named / WEIGHTS}' or '{version_folder / WEIGHTS}' for model instance '{model}':"

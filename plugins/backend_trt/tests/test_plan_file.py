@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tritonpy import Internal, Unavailable
+from tritonpy import Internal, InvalidArgument, Unavailable
 from tritonpy_backend_trt.plan_file import beginning, mapped, plan_path
 
 from .describing import config
@@ -13,7 +13,7 @@ from .simulated import plans
 
 
 def model(folder, text=""):
-    return SimpleNamespace(path=folder, config=config(text), name="m")
+    return SimpleNamespace(path=folder, directory=folder.parent, config=config(text), name="m")
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,14 @@ def test_a_plan_that_is_not_there_is_named_as_triton_does(tmp_path):
     with pytest.raises(Unavailable) as caught:
         plan_path(model(tmp_path), "8.6", "m_0")
     assert caught.value.message == f"unable to find '{tmp_path / 'model.plan'}' for model instance 'm_0'"
+
+
+@pytest.mark.parametrize(
+    "text", ["default_model_filename: '../../x.plan'", "cc_model_filenames { key: '8.6' value: '../../x.plan' }"]
+)
+def test_a_plan_outside_the_models_folder_is_refused(tmp_path: Path, text):
+    with pytest.raises(InvalidArgument, match="is outside the model's folder"):
+        plan_path(model(tmp_path, text), "8.6", "m_0")
 
 
 def test_a_plan_is_read_as_it_is(tmp_path):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, ModelContext, Unavailable
+from tritonpy import Internal, ModelContext, Unavailable, resolve_model_file
 from tritonpy_backend_trt.plan import HEADER_BYTES, flaw_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DEFAULT_FILENAME = "model.plan"
 
 def plan_path(model: ModelContext, capability: str, instance: str) -> Path:
     """Return the plan for a GPU of a compute capability, such as 8.6; raises Unavailable where it is not there."""
-    path = model.path / _filename(model.config, capability)
+    path = resolve_model_file(_filename(model.config, capability), model.path, model.directory)
     if not path.is_file():
         raise Unavailable(f"unable to find '{path}' for model instance '{instance}'")
     return path

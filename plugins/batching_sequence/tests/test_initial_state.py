@@ -90,8 +90,14 @@ def test_a_file_of_texts_is_in_wire_form(model: Path) -> None:
             Internal,
             "failed to open text file for read .*/initial_state/none: No such file",
         ),
-        ('data_file: "../secret"', "FP32", "2", InvalidArgument, "lies outside the model's folder"),
-        ('data_file: "/dev/zero"', "FP32", "2", InvalidArgument, "lies outside the model's folder"),
+        ('data_file: "../../secret"', "FP32", "2", InvalidArgument, "'../../secret' is outside the model's folder"),
+        (
+            'data_file: "/dev/zero"',
+            "FP32",
+            "2",
+            Internal,
+            "failed to open text file for read .*/initial_state/dev/zero",
+        ),
     ],
 )
 def test_what_cannot_start_a_sequence_is_refused(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, Internal, InvalidArgument, Tensor, string_offsets
+from tritonpy import DATATYPE_OF_NUMBER, DTYPES, Internal, InvalidArgument, Tensor, resolve_model_file, string_offsets
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelSequenceBatching
@@ -59,9 +59,7 @@ def _shape(dims: Sequence[int], batched: bool) -> tuple[int, ...]:
 
 
 def _read(folder: Path, filename: str) -> npt.NDArray[np.uint8]:
-    path = folder / filename
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise InvalidArgument(f"the initial state '{filename}' lies outside the model's folder {folder}")
+    path = resolve_model_file(filename, folder, folder.parent)
     try:
         return np.frombuffer(path.read_bytes(), np.uint8)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tritonpy.config.model_files import file_name_problems
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.device_settings import MIN_COMPUTE_CAPABILITY
 from tritonpy.config.validate.batch_strategy import batch_strategy_problems
@@ -55,3 +56,4 @@ def _problems(
     yield from state_problems(config)
     yield from warmup_problems(config)
     yield from batch_strategy_problems(config)
+    yield from file_name_problems(config)

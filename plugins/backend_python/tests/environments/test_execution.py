@@ -129,14 +129,25 @@ def test_the_models_folder_may_stand_for_itself(tmp_path: Path, model: Model, ve
     assert environment.interpreter == str(tmp_path / "model" / "env" / "bin" / "python")
 
 
-@pytest.mark.parametrize("path", ["/../venv", "/env/../../venv", "/link", "/link/../venv", "_else", "/.."])
+@pytest.mark.parametrize("path", ["/../venv", "/env/../../venv", "_else", "/.."])
 def test_the_models_folder_is_not_left(tmp_path: Path, model: Model, venv: Venv, path: str):
-    folder = venv(sys.executable)
+    venv(sys.executable)
     (tmp_path / "model" / "env").mkdir()
     (tmp_path / "model_else").mkdir()
-    (tmp_path / "model" / "link").symlink_to(folder)
-    with pytest.raises(InvalidArgument, match=r"EXECUTION_ENV_PATH '\$\$.*' leaves the model's folder"):
+    with pytest.raises(InvalidArgument, match=r"EXECUTION_ENV_PATH.* is outside the model's folder"):
         model.resolve(EXECUTION_ENV_PATH=f"$$TRITON_MODEL_DIRECTORY{path}")
+
+
+def test_an_environment_may_be_a_link_to_where_it_is_kept(tmp_path: Path, model: Model, venv: Venv):
+    (tmp_path / "model" / "link").symlink_to(venv(sys.executable))
+    environment = model.resolve(EXECUTION_ENV_PATH="$$TRITON_MODEL_DIRECTORY/link")
+    assert environment.interpreter == str(tmp_path / "venv" / "bin" / "python")
+
+
+def test_what_lies_above_the_target_of_a_link_is_not_reached(tmp_path: Path, model: Model, venv: Venv):
+    (tmp_path / "model" / "link").symlink_to(venv(sys.executable))
+    with pytest.raises(Internal, match=r"Failed to get the canonical path for .*/model/venv\."):
+        model.resolve(EXECUTION_ENV_PATH="$$TRITON_MODEL_DIRECTORY/link/../venv")
 
 
 def test_a_model_behind_a_link_is_inside_itself(tmp_path: Path, model: Model, venv: Venv):

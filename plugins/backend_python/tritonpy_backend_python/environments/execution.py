@@ -9,7 +9,7 @@ from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 
-from tritonpy import Internal, InvalidArgument
+from tritonpy import Internal, InvalidArgument, resolve_model_file
 from tritonpy_backend_python.environments.archive import extract
 from tritonpy_backend_python.environments.cache import EnvironmentCache
 from tritonpy_backend_python.environments.environment import Environment, folder_variables, foreign_variables
@@ -57,15 +57,19 @@ def folder_environment(folder: Path, description: str) -> Environment:
 
 
 def _located(value: str, model_directory: Path) -> Path:
-    inside = value.startswith(MODEL_DIRECTORY)
-    path = f"{model_directory}{value.removeprefix(MODEL_DIRECTORY)}" if inside else value
+    path = Path(value)
+    if value.startswith(MODEL_DIRECTORY):
+        name = value.removeprefix(MODEL_DIRECTORY)
+        if not name.startswith("/"):
+            raise InvalidArgument(f"{PARAMETER} '{value}' is outside the model's folder")
+        try:
+            path = resolve_model_file(name, model_directory, model_directory)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{PARAMETER}: {error}") from error
     try:
-        found = Path(os.path.realpath(path, strict=True))
+        return Path(os.path.realpath(path, strict=True))
     except (OSError, ValueError) as error:
         raise Internal(f"Failed to get the canonical path for {path}.") from error
-    if inside and not found.is_relative_to(os.path.realpath(model_directory)):
-        raise InvalidArgument(f"{PARAMETER} '{value}' leaves the model's folder {model_directory}: it is {found}")
-    return found
 
 
 def _packed(

@@ -30,6 +30,13 @@ def test_safetensors_in_several_files(tmp_path):
     assert same(state_dict(index, CPU, allow_pickles=False))
 
 
+def test_a_part_outside_the_folder_is_refused(tmp_path):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "../a.safetensors"}}))
+    with pytest.raises(InvalidArgument, match=r"'\.\./a\.safetensors' is outside the model's folder"):
+        state_dict(index, CPU, allow_pickles=False)
+
+
 def test_what_torch_saved(tmp_path):
     torch.save(WEIGHTS, tmp_path / "model.pt")
     assert same(state_dict(tmp_path / "model.pt", CPU, allow_pickles=False))

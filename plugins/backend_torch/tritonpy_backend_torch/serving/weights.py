@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from tritonpy import InvalidArgument
+from tritonpy import InvalidArgument, resolve_model_file
 from tritonpy_backend_torch.serving.pickles import unpickled
 
 
@@ -30,9 +30,8 @@ def _read(path: Path, device: Any, allow_pickles: bool) -> Any:
     where = str(device or "cpu")
     if path.suffix == ".json":
         shards = sorted(set(json.loads(path.read_bytes())["weight_map"].values()))
-        return {
-            name: tensor for shard in shards for name, tensor in load_file(path.parent / shard, device=where).items()
-        }
+        files = [resolve_model_file(shard, path.parent, path.parent) for shard in shards]
+        return {name: tensor for file in files for name, tensor in load_file(file, device=where).items()}
     if path.suffix == ".safetensors":
         return load_file(path, device=where)
     return unpickled(path, device, allow_pickles)
