@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -181,17 +181,22 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def serve(toys: Path) -> Serve:
-    """`with serve("--flag=value", …) as served`: a server on free ports; `until` says how far it must be, None for not at all."""
+    """`with serve("--flag=value", …) as served`: a server on free ports.
+
+    `until` is the log line to wait for, None for no wait; `under` is a command that runs the server's command, such as `prlimit`.
+    """
 
     @contextlib.contextmanager
-    def start(*flags: str, until: str | None = "ready: ", ports: bool = True) -> Iterator[Served]:
+    def start(
+        *flags: str, until: str | None = "ready: ", ports: bool = True, under: Sequence[str] = ()
+    ) -> Iterator[Served]:
         free = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"] if ports else []
         environment = {**os.environ, "PYTHONPATH": str(toys), "PYTHONUNBUFFERED": "1"}
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "log"
             with output.open("wb") as file:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "tritonpy", "serve", *transport_flags(), *free, *flags],
+                    [*under, sys.executable, "-m", "tritonpy", "serve", *transport_flags(), *free, *flags],
                     stdout=file, stderr=file, start_new_session=True, env=environment, cwd=folder,
                 )  # fmt: skip
             served = Served(process, output)
