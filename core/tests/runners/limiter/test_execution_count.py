@@ -38,6 +38,7 @@ class Simulation:
         self.limiter, self.duration = limiter, duration
         self.running = {}  # instance -> end
         self.turns = Counter()
+        self.order = []
         self.now = 0.0
         for name, one in groups.items():
             assert limiter.register(name, 0, one)
@@ -50,6 +51,7 @@ class Simulation:
 
     def begin(self, name):
         self.turns[name] += 1
+        self.order.append(name)
         self.running[name] = self.now + self.duration(name)
 
     def run(self, turns):
@@ -73,6 +75,18 @@ def test_two_instances_that_share_one_resource_take_turns_by_priority_though_one
     world = Simulation(ExecutionCountLimiter(), {"a": group({"R": 1}, 1), "b": group({"R": 1}, 2)}, lambda _: 1.0)
     world.run(300)
     assert world.turns["a"] == pytest.approx(2 * world.turns["b"], abs=3)
+
+
+@pytest.mark.parametrize(
+    ("first", "order"), [("a", "aabaabaabaab"), ("b", "baaaabaabaab")], ids=["priority 1 first", "priority 2 first"]
+)
+def test_the_order_is_that_of_triton_whoever_begins(first, order):
+    groups = {"a": group({"R": 4}, 1), "b": group({"R": 2}, 2)}
+    world = Simulation(
+        ExecutionCountLimiter({"R": 4}), dict(sorted(groups.items(), reverse=first == "b")), lambda _: 1.0
+    )
+    world.run(11)
+    assert "".join(world.order) == order
 
 
 def test_an_instance_that_needs_much_is_not_starved_by_many_that_need_little():

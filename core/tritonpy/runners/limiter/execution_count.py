@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,7 @@ class ExecutionCountLimiter(RateLimiter):
     def acquire(self, instance: str, granted: Granted) -> bool:
         with self._lock:
             contender = self._seats[instance].contender
-            contender.spent = caught_up(contender, [self._seats[name].contender for name in self._competing()])
+            contender.spent = caught_up(contender, self._contenders(self._waiting), self._contenders(self._running))
             grants = self._queue(instance, granted)
         return _tell_others(instance, grants)
 
@@ -82,8 +82,8 @@ class ExecutionCountLimiter(RateLimiter):
             grants = self._grant()
         _tell(grants)
 
-    def _competing(self) -> tuple[str, ...]:
-        return (*self._waiting, *self._running)
+    def _contenders(self, names: Iterable[str]) -> list[Contender]:
+        return [self._seats[name].contender for name in names]
 
     def _queue(self, instance: str, granted: Granted) -> dict[str, Granted]:
         self._seats[instance].contender.arrival = next(self._arrivals)
@@ -95,7 +95,7 @@ class ExecutionCountLimiter(RateLimiter):
         if not self._waiting:
             return {}
         names = {id(self._seats[name].contender): name for name in self._waiting}
-        chosen = next_turns([self._seats[name].contender for name in self._waiting], self._free())
+        chosen = next_turns(self._contenders(self._waiting), self._free())
         grants: dict[str, Granted] = {}
         for contender in chosen:
             name = names[id(contender)]

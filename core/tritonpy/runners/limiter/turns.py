@@ -7,19 +7,27 @@ from dataclasses import dataclass
 
 from tritonpy.runners.limiter.resources import Resource
 
+_PREPARATIONS = 2
+"""Triton counts the initialization and the warm-up of an instance as executions, so that one of priority 2 starts behind one of priority 1."""
+
 
 @dataclass(slots=True)
 class Contender:
     """One instance that needs resources.
 
-    `spent` is the sum of the priorities of its executions: who spent least is next, so that an instance of priority 2 gets half the turns of
-    one of priority 1. `arrival` numbers those that wait.
+    `spent` is the sum of the priorities of its executions, the current one included: who spent least is next, so that an
+    instance of priority 2 gets half the turns of one of priority 1. `arrival` numbers those that wait.
     """
 
     needs: Mapping[Resource, int]
     priority: int
     spent: int = 0
     arrival: int = 0
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The lowest is next."""
+        return self.spent + _PREPARATIONS * self.priority, self.arrival
 
 
 def next_turns(waiting: Iterable[Contender], free: Mapping[Resource, int]) -> list[Contender]:
@@ -29,7 +37,7 @@ def next_turns(waiting: Iterable[Contender], free: Mapping[Resource, int]) -> li
     Who needs none of it goes past.
     """
     left, chosen = dict(free), []
-    for contender in sorted(waiting, key=lambda each: (each.spent, each.arrival)):
+    for contender in sorted(waiting, key=lambda each: each.order):
         if all(left[resource] >= count for resource, count in contender.needs.items()):
             chosen.append(contender)
         for resource, count in contender.needs.items():
@@ -37,10 +45,11 @@ def next_turns(waiting: Iterable[Contender], free: Mapping[Resource, int]) -> li
     return chosen
 
 
-def caught_up(newcomer: Contender, active: Iterable[Contender]) -> int:
-    """Return what `newcomer` has spent as it begins to compete with the `active` ones: at least as much as the thriftiest rival.
+def caught_up(newcomer: Contender, waiting: Iterable[Contender], running: Iterable[Contender]) -> int:
+    """Return what `newcomer` has spent as it begins to compete: at least as much as the rival that had spent least when it last began or waits.
 
     What an instance did not use while it had nothing to do is no credit: it would shut the others out until it had made up for it.
     """
-    rivals = [each.spent for each in active if not newcomer.needs.keys().isdisjoint(each.needs)]
+    spent = [*((each, each.spent) for each in waiting), *((each, each.spent - each.priority) for each in running)]
+    rivals = [value for each, value in spent if not newcomer.needs.keys().isdisjoint(each.needs)]
     return max(newcomer.spent, min(rivals, default=newcomer.spent))
