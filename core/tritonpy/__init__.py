@@ -156,8 +156,12 @@ if TYPE_CHECKING:
     from tritonpy.config.needed_steps import needed_steps
     from tritonpy.config.qualified import called_model
     from tritonpy.decompression import decompressed
+    from tritonpy.listening.acceptor import Acceptor, Descriptors, Evictable
     from tritonpy.listening.claimed_port import claim_port
     from tritonpy.listening.delivery import delivered, unread
+    from tritonpy.listening.http1.connection import HttpConnection
+    from tritonpy.listening.http1.limits import HttpConnectionOptions
+    from tritonpy.listening.http1.server import HttpServer
     from tritonpy.listening.tls_files import TlsFiles
     from tritonpy.listening.unix_socket import UnixSocket, unix_path
     from tritonpy.running import RunningServer, running_server
@@ -176,6 +180,7 @@ __all__ = [
     "NO_PARAMETERS",
     "SERVER_METRICS",
     "UNBOUNDED",
+    "Acceptor",
     "AgentAction",
     "AgentModel",
     "AlreadyExists",
@@ -203,11 +208,13 @@ __all__ = [
     "CustomMetrics",
     "DataType",
     "DecoupledRefused",
+    "Descriptors",
     "DeviceBlock",
     "Duration",
     "Embedded",
     "Engine",
     "Event",
+    "Evictable",
     "Failure",
     "FailureReason",
     "FamilySnapshot",
@@ -217,6 +224,9 @@ __all__ = [
     "GpuShare",
     "HeaderForwarding",
     "HistogramSnapshot",
+    "HttpConnection",
+    "HttpConnectionOptions",
+    "HttpServer",
     "InferRequest",
     "InferResponse",
     "InferStatistics",
@@ -388,8 +398,12 @@ _LATER = {
         "tritonpy.config.needed_steps": ("needed_steps",),
         "tritonpy.config.qualified": ("called_model",),
         "tritonpy.decompression": ("decompressed",),
+        "tritonpy.listening.acceptor": ("Acceptor", "Descriptors", "Evictable"),
         "tritonpy.listening.claimed_port": ("claim_port",),
         "tritonpy.listening.delivery": ("delivered", "unread"),
+        "tritonpy.listening.http1.connection": ("HttpConnection",),
+        "tritonpy.listening.http1.limits": ("HttpConnectionOptions",),
+        "tritonpy.listening.http1.server": ("HttpServer",),
         "tritonpy.listening.tls_files": ("TlsFiles",),
         "tritonpy.listening.unix_socket": ("UnixSocket", "unix_path"),
         "tritonpy.running": ("RunningServer", "running_server"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 
-from tritonpy import Claim, Claimed, Engine, Frontend, FrontendContext, StartupError, unix_path
+from tritonpy import Claim, Claimed, Descriptors, Engine, Frontend, FrontendContext, StartupError, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.call_options import access_of, service_of
 from tritonpy_frontend_grpc.connections import connection_arguments
@@ -67,7 +67,7 @@ class GrpcFrontend(Frontend):
         self._servers = [
             grpc.aio.server(
                 handlers=(TellingHandlers(handler_of(self._service, packing), telling), *libraries.added),
-                options=_channel_options(options, shares=count > 1 or self.context.claim is not None),
+                options=_channel_options(options, count, shares=count > 1 or self.context.claim is not None),
                 interceptors=_guards(access, telling),
             )
             for _ in range(count)
@@ -145,11 +145,17 @@ def _guards(access: GrpcAccess | None, telling: Telling) -> tuple[Any, ...]:
     return (Guard(access, abort, telling),)
 
 
-def _channel_options(options: GrpcOptions, *, shares: bool) -> list[tuple[str, Any]]:
+def _channel_options(options: GrpcOptions, listeners: int, *, shares: bool) -> list[tuple[str, Any]]:
     return [
+        *([] if options.max_connections else [("grpc.max_allowed_incoming_connections", _most_connections(listeners))]),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_receive_message_length", -1),
         ("grpc.so_reuseport", int(options.reuse_port or shares)),
         *SERVER_ARGUMENTS,
         *connection_arguments(options),
     ]
+
+
+def _most_connections(listeners: int) -> int:
+    """Return how many connections each of several servers may have: grpc accepts by itself and would leave others no descriptor."""
+    return min(max(1, Descriptors.of_process().ceiling * 3 // 4 // listeners), 2**31 - 1)

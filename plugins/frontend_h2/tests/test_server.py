@@ -61,7 +61,7 @@ async def serving(on_end=echo, tls=None, **options):
     calls = NotedCalls(on_end)
     server = Http2Server(calls, ConnectionOptions(**options), tls)
     sockets, address = listen_on_port("127.0.0.1", 0, reuse=False)
-    await server.serve(sockets)
+    server.serve(sockets)
     try:
         yield server, calls, int(address.rpartition(":")[2])
     finally:

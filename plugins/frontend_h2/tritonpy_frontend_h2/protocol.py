@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tritonpy import unread
+from tritonpy import Evictable, unread
 from tritonpy_frontend_h2.http2.codes import NO_ERROR
 from tritonpy_frontend_h2.http2.connection import Connection
 from tritonpy_frontend_h2.watch import Watch
@@ -22,7 +22,7 @@ _FAREWELL_S = 1.0  # how long a client may take to read why the connection ends
 _SILENCE_S = 20.0  # how long it may read nothing while it still gets its answers
 
 
-class Http2Protocol(asyncio.BufferedProtocol):
+class Http2Protocol(asyncio.BufferedProtocol, Evictable):
     """Brings a socket and HTTP/2 together."""
 
     heard = 0.0
@@ -96,6 +96,19 @@ class Http2Protocol(asyncio.BufferedProtocol):
         if not self._transport.is_closing():
             self._transport.resume_reading()
         self._connection.sender.go_on()
+
+    def idle_since(self) -> float | None:
+        """Return when something came last, on a connection without calls."""
+        return None if self._ending or self._connection.streams else self.heard
+
+    def evict(self) -> None:
+        """Tell the client to take another connection, and close this one."""
+        self._connection.close_to_new_calls("too many connections")
+        self._flush()
+        if self._transport.can_write_eof():
+            self._transport.close()
+        else:
+            self._transport.abort()  # with TLS, closing waits for the client
 
     # What the watch asks for
 

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import socket
 import ssl
 from collections.abc import Sequence
 
-from tritonpy import delivered
+from tritonpy import Acceptor, delivered
 from tritonpy_frontend_grpc.connections import ConnectionOptions
 from tritonpy_frontend_h2.http2.calls import Calls
 from tritonpy_frontend_h2.http2.limits import Limits
 from tritonpy_frontend_h2.http2.ping_strikes import PingRules
-from tritonpy_frontend_h2.listening import BACKLOG
 from tritonpy_frontend_h2.protocol import Http2Protocol
 from tritonpy_frontend_h2.watch import Times
 
+_LOG = logging.getLogger(__name__)
 _READ_SIZE = 256 * 1024
 
 
 class Http2Server:
     """Serves `calls` on the running event loop; `tls` encrypts."""
 
-    def __init__(self, calls: Calls, options: ConnectionOptions, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        options: ConnectionOptions,
+        tls: ssl.SSLContext | None = None,
+        log: logging.Logger = _LOG,
+    ) -> None:
+        self._log = log
         self.calls = calls
         self.limits = Limits()
         self.ping_rules = _ping_rules(options)
@@ -32,21 +40,16 @@ class Http2Server:
         self._most = options.max_connections
         self._tls = tls
         self._open: set[Http2Protocol] = set()
-        self._servers: list[asyncio.Server] = []
+        self._acceptor: Acceptor | None = None
         self._emptied = asyncio.Event()
 
-    async def serve(self, sockets: Sequence[socket.socket]) -> None:
-        """Accept connections from sockets that listen."""
+    def serve(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept connections from non-blocking sockets that listen."""
         loop = asyncio.get_running_loop()
-        for listening in sockets:
-            server = await loop.create_server(
-                lambda: Http2Protocol(self, loop),
-                sock=listening,
-                backlog=BACKLOG,
-                ssl=self._tls,
-                ssl_handshake_timeout=self.times.handshake if self._tls else None,
-            )
-            self._servers.append(server)
+        self._acceptor = Acceptor(
+            "gRPC", lambda: Http2Protocol(self, loop), self._open, self._log, self._tls, self.times.handshake
+        )
+        self._acceptor.listen(sockets)
 
     async def delivered(self) -> None:
         """Return when clients have their answers, or those that have not read nothing."""
@@ -54,8 +57,9 @@ class Http2Server:
 
     async def stop(self, grace_s: float) -> None:
         """Accept nothing more, let the open calls end for so long, and close all connections."""
-        for server in self._servers:
-            server.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
+            await self._acceptor.closed()
         for connection in list(self._open):
             connection.finish("")
         await self._emptied_within(grace_s)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 
 from tritonpy import StartupError
 from tritonpy.config.server import decode_options
+from tritonpy_frontend_http.errors import STOPPING
 from tritonpy_frontend_http.options import HttpOptions
 
 BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
@@ -109,8 +109,12 @@ def test_draining_finishes_live_requests_and_refuses_new_ones(server, engine):
         reply = other.getresponse()
         assert reply.status == 503
         assert json.loads(reply.read())["error"].startswith("Server is stopping")
-    with pytest.raises(OSError, match=r"refused|reset"):
-        socket.create_connection(("127.0.0.1", server.port), SECONDS)
+    late = server.connect()
+    for path in ("/v2", "/v2/health/live"):
+        late.request("GET", path)
+        reply = late.getresponse()
+        assert (reply.status, json.loads(reply.read())["error"]) == (503, STOPPING)
+    late.close()
     assert not drained.is_set()
     server.loop.call_soon_threadsafe(engine.release)
     assert live.getresponse().status == 200

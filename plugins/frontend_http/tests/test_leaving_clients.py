@@ -14,7 +14,7 @@ import time
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from tritonpy_frontend_http.farewell import Farewell
+from tritonpy.listening.http1.lingering_close import LingeringClose
 from tritonpy_frontend_http.infer_calls import Call
 from tritonpy_frontend_http.protocol import InferCycle, InferProtocol
 from tritonpy_frontend_http.tls_options import HttpTlsOptions
@@ -22,7 +22,7 @@ from tritonpy_frontend_http.tls_options import HttpTlsOptions
 from .wire import BODY, INFER, SECONDS, Talk, eventually, read_one, request
 
 BATCH = 250
-CLASSES = (InferProtocol, InferCycle, Call, Farewell, RequestResponseCycle, asyncio.Task, ssl.SSLObject)
+CLASSES = (InferProtocol, InferCycle, Call, LingeringClose, RequestResponseCycle, asyncio.Task, ssl.SSLObject)
 HALVES = [
     b"",
     b"PO",

@@ -51,7 +51,7 @@ def test_requests_of_both_kinds_are_served_encrypted_and_kept_alive(start_server
 
 def test_inference_takes_the_short_way_under_tls_too(start_server, pem, monkeypatch):
     server = start_server(tls=tls(pem))
-    known = server.frontend._server.config.http_protocol_class.heads
+    known = server.frontend._server._protocol.heads
     taken = []
     monkeypatch.setattr(known, "match", lambda data, match=known.match: taken.append(match(data)) or taken[-1])
     with secure(server, pem.context()) as stream:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from tritonpy_frontend_http.old_clients import answer_without_chunks
+from tritonpy.listening.http1.connection import _answer_without_chunks as answer_without_chunks
 
 from .wire import connect, read_to_end, request
 

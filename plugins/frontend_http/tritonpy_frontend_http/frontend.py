@@ -1,18 +1,12 @@
-"""The HTTP frontend: uvicorn, hosted on the server's event loop."""
+"""The HTTP frontend on the server's event loop."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import socket
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import uvicorn
-
-from tritonpy import Claimed, Engine, Frontend, FrontendContext, delivered, unix_path, unread
+from tritonpy import Claimed, Engine, Frontend, FrontendContext, HttpServer, unix_path
 from tritonpy_frontend_http.composition import Composition
-from tritonpy_frontend_http.limits import Limits
 from tritonpy_frontend_http.listening import (
     BACKLOG,
     claim_address,
@@ -25,14 +19,6 @@ from tritonpy_frontend_http.protocol import InferProtocol
 
 if TYPE_CHECKING:
     from tritonpy import UnixSocket
-
-
-class _HostedServer(uvicorn.Server):
-    """uvicorn without signal handlers: the process has an owner already."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class HttpFrontend(Frontend):
@@ -49,8 +35,7 @@ class HttpFrontend(Frontend):
         super().__init__(options, context)
         self._address = ""
         self._socket: UnixSocket | None = None
-        self._server: _HostedServer | None = None
-        self._serving: asyncio.Task[None] | None = None
+        self._server: HttpServer | None = None
         self._composition: Composition | None = None
 
     async def start(self, engine: Engine) -> None:
@@ -58,29 +43,11 @@ class HttpFrontend(Frontend):
         options, log = self.options, self.context.log
         self._composition = composition = Composition(engine, options, self.context)
         protocol = _protocol(composition)
-        protocol.limits = _limits(options)
+        protocol.limits = options.limits()
         tls = tls_context(options.tls, log) if options.tls.on else None
-        self._server = _HostedServer(
-            uvicorn.Config(
-                composition.application,
-                http=protocol,
-                ws="none",
-                interface="asgi3",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                date_header=False,
-                backlog=BACKLOG,
-                ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-            )
-        )
-        self._serving = asyncio.create_task(self._server.serve([self._listen()]), name="http frontend")
-        while not self._server.started and not self._serving.done():  # noqa: ASYNC110 - uvicorn has no event for it; it takes a turn or two of the loop
-            await asyncio.sleep(0)
-        if self._serving.done():
-            self._serving.result()
+        server = HttpServer("HTTP", composition.application, log, protocol, tls)
+        server.serve([self._listen()])
+        self._server = server
 
     async def serving(self) -> None:
         """Import the management routes, now that nobody waits for the server to become ready."""
@@ -113,30 +80,18 @@ class HttpFrontend(Frontend):
         return listening
 
     async def drain(self) -> None:
-        """Stop to accept connections, refuse new requests on those that are open, and wait for the live ones, and until clients have their answers."""
-        if self._server is None or self._composition is None or self._serving is None:
+        """Answer 503 to new connections and new requests, and wait until the live ones are answered and clients have their answers."""
+        if self._server is None or self._composition is None:
             return
-        for server in self._server.servers:
-            server.close()
+        self._server.refuse_new_connections()
         await self._composition.calls.drain()
-        while self._server.server_state.tasks:
-            await asyncio.wait(set(self._server.server_state.tasks))
-        await delivered(self._left)
-
-    def _left(self) -> int:
-        connections = () if self._server is None else self._server.server_state.connections
-        return sum([unread(each.transport) for each in connections if each.transport is not None])
+        await self._server.answered()
 
     async def stop(self) -> None:
         """Close what is still open."""
-        if self._server is None or self._serving is None:
-            return
-        for connection in set(self._server.server_state.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
-        self._server.should_exit = self._server.force_exit = True
-        await self._serving
-        self._server = self._serving = None
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
         if self._socket is not None:
             self._socket.remove()
 
@@ -151,14 +106,3 @@ def _protocol(composition: Composition) -> type[InferProtocol]:
     from tritonpy_frontend_http.guarded_protocol import guarded_protocol
 
     return guarded_protocol(composition.calls, composition.access)
-
-
-def _limits(options: HttpOptions) -> Limits:
-    return Limits(
-        options.keep_alive_s,
-        options.head_timeout_s,
-        options.body_timeout_s,
-        options.max_head_size,
-        options.max_headers,
-        options.max_connections,
-    )

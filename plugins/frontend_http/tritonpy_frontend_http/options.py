@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy import ByteSize, Options, Restriction, check_restrictions
+from tritonpy import ByteSize, HttpConnectionOptions, Restriction, check_restrictions
 from tritonpy_frontend_http.tls_options import HttpTlsOptions
 
 
-class HttpOptions(Options, frozen=True):
+class HttpOptions(HttpConnectionOptions, frozen=True):
     """The options under `frontends: http:` of server.yaml."""
 
     port: Annotated[int, Meta(ge=0, le=65535, description="TCP port; 0 picks a free one")] = 8000
@@ -29,18 +29,6 @@ class HttpOptions(Options, frozen=True):
     max_waiting_bytes: Annotated[
         ByteSize, Meta(gt=0, description="Bytes of such answers that may wait, the last of them not counted")
     ] = 256 * 1024
-    keep_alive_s: Annotated[int, Meta(ge=0, description="Seconds after which an idle connection is closed")] = 75
-    head_timeout_s: Annotated[
-        float, Meta(gt=0, description="Seconds within which the head of a request must arrive")
-    ] = 60
-    body_timeout_s: Annotated[
-        float, Meta(gt=0, description="Seconds that a body may stand still, or a client that reads its answer")
-    ] = 300
-    max_head_size: Annotated[ByteSize, Meta(gt=0, description="Largest request line and headers, in bytes")] = 64 * 1024
-    max_headers: Annotated[int, Meta(gt=0, description="Most headers of a request")] = 1000
-    max_connections: Annotated[
-        int, Meta(ge=0, description="Most connections at a time, 0 for any number; one more is answered 503")
-    ] = 0
     restricted_apis: Annotated[
         tuple[Restriction, ...], Meta(description="Groups of calls that need a header with a secret value")
     ] = ()

@@ -12,18 +12,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from tritonpy import now_ns
+from tritonpy import HttpConnection, now_ns
 from tritonpy_frontend_http.body_size import unlimited
 from tritonpy_frontend_http.encode import JSON_TYPE, Reply
 from tritonpy_frontend_http.errors import error_body
 from tritonpy_frontend_http.infer_calls import Call, InferCalls, Target
 from tritonpy_frontend_http.infer_path import infer_target
 from tritonpy_frontend_http.known_heads import Head, KnownHeads
-from tritonpy_frontend_http.line import Line
-from tritonpy_frontend_http.old_clients import answer_without_chunks
-from tritonpy_frontend_http.refusal import Refusal
 from tritonpy_frontend_http.telling import tells
 
 if TYPE_CHECKING:
@@ -120,7 +117,7 @@ class InferCycle(msgspec.Struct, eq=False):
         tell_infer(self.protocol.calls.log, self.target, status)
 
 
-class InferProtocol(Line):
+class InferProtocol(HttpConnection):
     """A connection. Use `with_calls` to get the class that uvicorn instantiates."""
 
     calls: InferCalls
@@ -138,9 +135,7 @@ class InferProtocol(Line):
         if known is not None:
             self._start_known(*known, data)
             return
-        self.feed(data)
-        if self.pipeline:
-            self.read_ahead(len(data))
+        super().data_received(data)
         cycle: Any = self.cycle
         if fresh and type(cycle) is InferCycle and cycle.keep_alive and not self.midway:
             self.heads.learn(data, cycle.target, self.headers)
@@ -152,17 +147,6 @@ class InferProtocol(Line):
         cycle.parts.append(data[start:])
         cycle.start_if_ready()
 
-    def on_response_complete(self) -> None:
-        """Go on with the next request that waits on the connection, or note that it is idle: uvicorn's own makes a timer per reply."""
-        self.server_state.total_requests += 1
-        if self.transport.is_closing():
-            return
-        self.flow.resume_reading()
-        self.idle_since = self.loop.time()
-        if self.pipeline:
-            self.moved()
-            self._start_asgi_task(*self.next_in_line())
-
     def on_headers_complete(self) -> None:
         """Choose the way of the request."""
         if not self.judge_head():
@@ -172,7 +156,7 @@ class InferProtocol(Line):
         if b"/infer" in url and self.parser.get_method() == b"POST":
             target = infer_target(url.partition(b"?")[0].decode("latin-1"))
         if target is None:
-            self._begin_asgi()
+            self.begin_asgi()
             return
         before: Any = self.cycle
         keep_alive = self.parser.should_keep_alive()
@@ -183,25 +167,10 @@ class InferProtocol(Line):
         if before is None or before.response_complete:
             self._activate(cycle)
         else:
-            self.stand_in_line(before, cycle)
+            self.wait_in_pipeline(before, cycle)
 
     def _now(self) -> int:
         return now_ns() if self.calls.tracer.active else 0
-
-    def _begin_asgi(self) -> None:
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
-        HttpToolsProtocol.on_message_begin(self)
-        self.url, self.expect_100_continue = url, expects
-        self.headers += headers
-        before = self.cycle
-        super().on_headers_complete()
-        if (
-            self.pipeline and self.pipeline[0][0] is self.cycle
-        ):  # uvicorn stops reading at once, and would not notice a client that leaves
-            self.stand_in_line(before, self.pipeline.popleft()[0])
-            self.flow.resume_reading()
-        if self.parser.get_http_version() == "1.0":
-            answer_without_chunks(self.cycle)
 
     def _activate(self, cycle: InferCycle) -> None:
         cycle.active = True
@@ -241,7 +210,5 @@ class InferProtocol(Line):
         if type(cycle) is InferCycle:
             self._activate(cycle)
             cycle.start_if_ready()
-        elif type(cycle) is Refusal:
-            self.say_farewell(cycle)
         else:
             super()._start_asgi_task(cycle, app)

@@ -196,3 +196,45 @@ def test_an_ipv6_address_is_bracketed(engine):
     address, (status, _) = asyncio.run(scenario())
     assert address.startswith("[::1]:")
     assert status == 200
+
+
+def exchange(address, sent):
+    """Send bytes, and return what comes until the server closes."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), 30) as connection:
+        connection.sendall(sent)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+    return received
+
+
+@pytest.mark.parametrize(
+    ("options", "sent", "status"),
+    [
+        ({"head_timeout_s": 0.1}, b"", b""),
+        ({"head_timeout_s": 0.1}, b"GET /metrics HTTP/1.1\r\nhost:", b"HTTP/1.1 408 "),
+        ({"body_timeout_s": 0.1}, b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc", b"HTTP/1.1 404 "),
+        ({"keep_alive_s": 0}, b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n", b"HTTP/1.1 200 "),
+        ({"max_head_size": 100}, b"GET /metrics HTTP/1.1\r\nhost: x\r\nlong: " + b"a" * 200, b"HTTP/1.1 431 "),
+        ({"max_headers": 2}, b"GET /metrics HTTP/1.1\r\na: 1\r\nb: 2\r\nc: 3\r\n\r\n", b"HTTP/1.1 431 "),
+    ],
+)
+def test_its_connections_have_the_limits_of_http(engine, options, sent, status):
+    async def scenario():
+        async with listening(engine, cpu=False, gpu=False, **options) as frontend:
+            return await asyncio.to_thread(exchange, frontend.address(), sent)
+
+    assert asyncio.run(scenario()).startswith(status)
+
+
+def test_one_connection_too_many_is_refused(engine):
+    async def scenario():
+        async with listening(engine, cpu=False, gpu=False, max_connections=1) as frontend:
+            host, _, port = frontend.address().rpartition(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            refused = await asyncio.to_thread(exchange, frontend.address(), b"")
+            writer.close()
+            return refused
+
+    assert b"The server has too many connections" in asyncio.run(scenario())

@@ -8,10 +8,9 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
-import uvicorn
 from prometheus_client import CollectorRegistry
 
-from tritonpy import Engine, Frontend, FrontendContext, Options, StartupError, now_ns
+from tritonpy import Engine, Frontend, FrontendContext, HttpConnection, HttpServer, Options, StartupError, now_ns
 from tritonpy_metrics_prometheus.application import MetricsApplication
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector
@@ -20,6 +19,7 @@ from tritonpy_metrics_prometheus.gpu import GpuCollector
 from tritonpy_metrics_prometheus.nvml import open_gpus
 from tritonpy_metrics_prometheus.options import MetricsOptions
 
+BACKLOG = 128  # connections that wait to be accepted
 GRACE_S = 2  # what a scrape in flight gets to finish when the server stops
 
 
@@ -30,7 +30,7 @@ class MetricsFrontend(Frontend):
 
     def __init__(self, options: Any, context: FrontendContext) -> None:
         super().__init__(options, context)
-        self._server: uvicorn.Server | None = None
+        self._server: HttpServer | None = None
         self._socket: socket.socket | None = None
         self._gpus: GpuCollector | None = None
         self._collecting = ThreadPoolExecutor(1, "metrics")  # its thread starts with the first scrape
@@ -38,21 +38,16 @@ class MetricsFrontend(Frontend):
     async def start(self, engine: Engine) -> None:
         """Listen. Raises StartupError, naming address and port, where that is not possible."""
         self._socket = _listen(self.options.host or self.context.host, self.options.port)
-        # uvicorn's own logging set-up and signal handlers belong to a process that is uvicorn's: only its parts are used.
-        config = uvicorn.Config(
-            self._guarded(MetricsApplication(self._registry(engine), self._collecting)), log_config=None, access_log=False, lifespan="off", ws="none",
-            server_header=False, date_header=False, timeout_graceful_shutdown=GRACE_S,
-        )  # fmt: skip
-        config.load()
-        self._server = uvicorn.Server(config)
-        self._server.lifespan = config.lifespan_class(config)
-        await self._server.startup(sockets=[self._socket])
+        application = self._guarded(MetricsApplication(self._registry(engine), self._collecting))
+        connection = type("MetricsConnection", (HttpConnection,), {"limits": self.options.limits()})
+        self._server = HttpServer("metrics", application, self.context.log, connection)
+        self._server.serve([self._socket])
 
     async def stop(self) -> None:
         """Close the port and every connection; a scrape in flight is answered first."""
-        if self._server is not None and self._socket is not None:
-            server, self._server = self._server, None
-            await server.shutdown(sockets=[self._socket])
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(GRACE_S)
         await asyncio.to_thread(self._collecting.shutdown, cancel_futures=True)
         if self._gpus is not None:
             gpus, self._gpus = self._gpus, None
@@ -91,7 +86,7 @@ class MetricsFrontend(Frontend):
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = (error.strerror or str(error)).partition(" (while")[
             0
@@ -99,3 +94,5 @@ def _listen(host: str, port: int) -> socket.socket:
         raise StartupError(
             f"cannot listen for metrics on {host}:{port}: {reason}; choose another port or stop what uses it"
         ) from error
+    listening.setblocking(False)
+    return listening

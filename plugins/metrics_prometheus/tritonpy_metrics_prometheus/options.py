@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy import Options
+from tritonpy import HttpConnectionOptions
 
 
-class MetricsOptions(Options, frozen=True):
+class MetricsOptions(HttpConnectionOptions, frozen=True):
     """Options under `frontends: metrics:` of server.yaml."""
 
     port: Annotated[int, Meta(ge=0, le=65535, description="Port of the metrics; 0 takes a free one.")] = 8002

@@ -71,7 +71,7 @@ def test_a_thousand_slow_consumers_hold_their_buffers_and_no_more(tmp_path):
         port = int(server.http.rpartition(":")[2])
         http = server.server.frontends["http"]._server
         # What the kernel holds of a stream does not grow as it sees fit either: each connection takes this over from the socket that listens.
-        http.servers[0].sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * 1024)
+        http._acceptor._sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * 1024)
         before = psutil.Process().memory_info().rss
         slow = [open_sockets.enter_context(ask(port, -1, str(n), receive_buffer=4096)) for n in range(CONSUMERS)]
         wait_for(lambda: len(poured) == CONSUMERS, "every request came to the model")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tritonpy_frontend_http.farewell import MOST_BYTES, Farewell
+from tritonpy.listening.http1.lingering_close import MOST_BYTES, LingeringClose
 
 
 class Before(asyncio.Protocol):
@@ -32,25 +32,25 @@ class Wire(asyncio.Transport):
         self.protocol.connection_lost(None)
 
 
-def parted(wire):
-    async def part():
+def closed(wire):
+    async def start():
         before = Before()
-        return before, Farewell(before, wire, asyncio.get_running_loop())
+        return before, LingeringClose(before, wire, asyncio.get_running_loop())
 
-    return asyncio.run(part())
+    return asyncio.run(start())
 
 
 def test_the_client_hears_that_nothing_follows_and_may_send_the_rest():
     wire = Wire()
-    before, farewell = parted(wire)
-    assert (wire.protocol, wire.ended) == (farewell, True)
-    farewell.data_received(bytes(MOST_BYTES))
+    before, closing = closed(wire)
+    assert (wire.protocol, wire.ended) == (closing, True)
+    closing.data_received(bytes(MOST_BYTES))
     assert (wire.aborted, before.lost) == (0, 0)
-    farewell.data_received(b"x")
+    closing.data_received(b"x")
     assert (wire.aborted, before.lost) == (1, 1)
 
 
 def test_a_client_that_has_gone_is_not_waited_for():
     wire = Wire(OSError(107, "Transport endpoint is not connected"))
-    before, _ = parted(wire)
+    before, _ = closed(wire)
     assert (wire.aborted, before.lost) == (1, 1)

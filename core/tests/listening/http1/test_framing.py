@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy_frontend_http.framing import fault_of, origin_form, without_upgrade
+from tritonpy.listening.http1.framing import fault_of, origin_form, without_upgrade
 
 
 @pytest.mark.parametrize(

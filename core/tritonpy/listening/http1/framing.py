@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tritonpy_frontend_http.refusal import Refusal
+from tritonpy.listening.http1.refusal import Refusal
 
 Headers = list[tuple[bytes, bytes]]
 _TWO_HOSTS = Refusal(400, "The request names more than one host")

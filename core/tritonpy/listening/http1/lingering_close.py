@@ -8,10 +8,10 @@ LINGER_S = 2.0
 MOST_BYTES = 1024 * 1024
 
 
-class Farewell(asyncio.Protocol):
-    """Takes the place of `protocol` on its transport, and reads on for a moment without listening.
+class LingeringClose(asyncio.Protocol):
+    """Replaces `protocol` on its transport, ends our side of the connection, and discards what the client still sends.
 
-    To close with bytes unread resets a TCP connection, and then the client may lose the answer that says why.
+    Closing with unread bytes resets a TCP connection, and then the client may lose the answer that says why.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Farewell(asyncio.Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Drop what comes, up to a point."""
+        """Drop what comes, up to a bound."""
         self._read += len(data)
         if self._read > MOST_BYTES:
             self._transport.abort()

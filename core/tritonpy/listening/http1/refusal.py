@@ -7,9 +7,8 @@ import re
 from typing import NamedTuple
 
 import httptools
+import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
-from tritonpy_frontend_http.errors import error_body
 
 
 class Refusal(NamedTuple):
@@ -20,7 +19,7 @@ class Refusal(NamedTuple):
 
     def wire(self) -> bytes:
         """Return the whole response."""
-        body = error_body(self.text)
+        body = msgspec.json.encode({"error": self.text})
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
         return b"".join((STATUS_LINE[self.status], head, body))
 
@@ -39,6 +38,7 @@ HEAD_TOO_LARGE = Refusal(431, "The head of the request is too large")
 TOO_MANY_HEADERS = Refusal(431, "The request has too many headers")
 TOO_SLOW = Refusal(408, "The request took too long to arrive")
 TOO_MANY_CONNECTIONS = Refusal(503, "The server has too many connections")
+STOPPING = Refusal(503, "Server is stopping, it has stopped accepting new requests")
 
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) \S+ HTTP/1\.[01]\r\n")

@@ -1,0 +1,99 @@
+"""Serves HTTP/1.1 on listening sockets, on the event loop of its owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from tritonpy.listening.acceptor import Acceptor
+from tritonpy.listening.delivery import delivered, unread
+from tritonpy.listening.http1.connection import HttpConnection
+from tritonpy.listening.http1.refusal import TOO_MANY_CONNECTIONS
+
+_LATE_S = 0.25  # time for connections that came at the very end to read that the server is stopping
+_LOOK_S = 0.01
+
+
+class _State(ServerState):
+    """What uvicorn's connections share."""
+
+    accepting = True  # False: a connection that comes now is refused
+
+
+class HttpServer:
+    """Serves the ASGI `application` with connections of the class `protocol`; `name` is the frontend's, for the log."""
+
+    def __init__(
+        self,
+        name: str,
+        application: Any,
+        log: logging.Logger,
+        protocol: type[HttpConnection] = HttpConnection,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._protocol = protocol
+        # uvicorn's own logging set-up and signal handlers belong to a process that is uvicorn's: only its protocol is used.
+        self._config = uvicorn.Config(
+            application, http=protocol, ws="none", interface="asgi3", lifespan="off", log_config=None, access_log=False,
+            proxy_headers=False, server_header=False, date_header=False,
+        )  # fmt: skip
+        self._config.load()
+        if tls is not None:
+            self._config.ssl = tls
+        self._loop = asyncio.get_running_loop()
+        self.server_state = _State()
+        self._acceptor = Acceptor(
+            name,
+            self._connection,
+            self.server_state.connections,
+            log,
+            tls,
+            protocol.limits.head_s,
+            TOO_MANY_CONNECTIONS.wire(),
+        )
+
+    def serve(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept connections from non-blocking sockets that listen, and close them at the end."""
+        self._acceptor.listen(sockets)
+
+    def refuse_new_connections(self) -> None:
+        """Answer 503 on connections that come from now on. Those that are open are served."""
+        self.server_state.accepting = False
+
+    async def answered(self) -> None:
+        """Return when the running ASGI requests are answered and clients have their answers, or do not read them."""
+        while self.server_state.tasks:
+            await asyncio.wait(set(self.server_state.tasks))
+        await delivered(lambda: sum([unread(each.transport) for each in self.server_state.connections]))
+
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Close the port, wait `grace_s` at most for requests in flight, then close every connection."""
+        self.refuse_new_connections()
+        connections = self.server_state.connections
+        before = set(connections)
+        self._acceptor.close()
+        await self._acceptor.closed()
+        if grace_s and self.server_state.tasks:
+            await asyncio.wait(set(self.server_state.tasks), timeout=grace_s)
+        for connection in before & connections:
+            connection.transport.abort()
+        await self._closed_within(_LATE_S)
+        for connection in list(connections):
+            connection.transport.abort()
+        await self._closed_within(math.inf)
+
+    async def _closed_within(self, seconds: float) -> None:
+        connections, deadline = self.server_state.connections, self._loop.time() + seconds
+        while connections and self._loop.time() < deadline:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(_LOOK_S)
+
+    def _connection(self) -> HttpConnection:
+        return self._protocol(config=self._config, server_state=self.server_state, app_state={})
