@@ -29,6 +29,7 @@ from tritonpy.api.engine import (
     TensorMetadata,
 )
 from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.named_versions import named_versions
 from tritonpy.api.observer import Event, Observer
 from tritonpy.api.operation import Answerer, Operation, OperationCall, OperationGroup
@@ -46,6 +47,7 @@ from tritonpy.api.transport import Failure, Launch, ProcessTransport, Transport
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.batch_keys import BatchKey, batch_key
+from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS, CallThreads
 from tritonpy.clock import now_ns
 from tritonpy.config.model_fit import control_inputs, dims_misfit, model_dims, set_dims, shape_text, unable_to_load
 from tritonpy.config.parameters import (
@@ -176,6 +178,8 @@ __all__ = [
     "DATATYPE_OF_NUMBER",
     "DTYPES",
     "ITEMSIZES",
+    "LOAD_CALLS",
+    "MODEL_CALLS",
     "MOST_THREADS",
     "NO_PARAMETERS",
     "SERVER_METRICS",
@@ -196,6 +200,7 @@ __all__ = [
     "Cache",
     "CallStream",
     "CallStreams",
+    "CallThreads",
     "CallbackSink",
     "Cancelled",
     "ChangedFile",
@@ -237,6 +242,7 @@ __all__ = [
     "Launch",
     "Launcher",
     "Line",
+    "LoadCancellation",
     "LogChanges",
     "LogSettings",
     "LoopSink",

@@ -292,6 +292,7 @@ def _repository(
         config.control.retries,
         config.model_namespacing,
         config.memory,
+        config.control.load_timeout_s,
     )
 
 

@@ -179,7 +179,7 @@ class TestStop:
         assert book.events("load") == []
 
     def test_what_is_loading_then_is_dropped_when_it_is_done(self, serve, model_repository):
-        loading, proceed, unloaded = threading.Event(), threading.Event(), []
+        loading, proceed, unloaded = threading.Event(), threading.Event(), threading.Event()
 
         class Slow(gated(Gate())):
             @classmethod
@@ -189,7 +189,7 @@ class TestStop:
 
             @classmethod
             def unload(cls, shared):
-                unloaded.append(True)
+                unloaded.set()
 
         model_repository.add("m", config_of("slow"))
         errors = []
@@ -198,10 +198,10 @@ class TestStop:
             thread.start()
             assert loading.wait(10)
             assert server._repository.stop(10)
-            proceed.set()
             thread.join()
+            proceed.set()
+            assert unloaded.wait(10)
         assert errors[0].message == "load failed for model 'm': Server exiting\n"
-        assert unloaded == [True]
 
 
 class TestAgents:

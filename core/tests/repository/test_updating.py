@@ -170,9 +170,9 @@ def test_an_unload_during_an_update_ends_all_of_them(model_repository):
         update = pool.submit(reload, server, model_repository, groups("count: 3"))
         Watched.wait(lambda: Watched.begun == 3)
         unload = pool.submit(server.engine.unload_model, "m")
-        Watched.birth.set()
-        update.result()
         unload.result()
+        assert "no version is available" in str(update.exception())
+        Watched.birth.set()
         Watched.wait(lambda: Watched.open == [])
         with pytest.raises(TritonError):
             server.engine.model_config("m")

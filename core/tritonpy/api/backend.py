@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
 
+from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.config.qualified import qualified
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
@@ -37,7 +38,8 @@ class ModelContext:
     `auto_complete` left there); `metrics` makes metrics of the model's own, which end with it (those that `auto_complete`
     made, with that call). `backend_directory` is the folder of a Python-based backend, where the model is one of its models, None otherwise.
     `layout` tells `gather` and `scatter` of tensors that are not simply rows; None where there are none. `namespace` is the model's repository, where
-    several may hold models of the same name. `memory` is for inputs and outputs that travel to GPUs and back.
+    several may hold models of the same name. `memory` is for inputs and outputs that travel to GPUs and back. `cancellation` tells a backend that its load
+    is no longer wanted.
     """
 
     name: str
@@ -57,6 +59,7 @@ class ModelContext:
     layout: BatchLayout | None = None
     namespace: str = ""
     memory: ModelMemory = field(default_factory=ModelMemory)
+    cancellation: LoadCancellation = field(default_factory=LoadCancellation)
 
     @property
     def qualified_name(self) -> str:

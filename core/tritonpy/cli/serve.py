@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tritonpy.api.command import Command
-from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty, not_negative
+from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty, not_negative, number
 from tritonpy.cli.lifecycle import Life
 from tritonpy.cli.memory_flags import MEMORY_FLAGS
 from tritonpy.cli.open_files import allow_many_open_files
@@ -44,6 +44,14 @@ OWN_FLAGS = (
         not_empty("transport"),
         "What carries the frontends: grpcio for gRPC, envoy for HTTP and gRPC, or none where each frontend listens by itself.",
         path="transport",
+    ),
+    Flag(
+        "model-load-timeout-secs",
+        "Model Repository",
+        number,
+        "A load that takes longer fails; the process of a model that has one is killed. 0: no limit.",
+        path="control.load_timeout_s",
+        metavar="SECONDS",
     ),
 )
 FLAGS = (*OWN_FLAGS, *MEMORY_FLAGS, *TRITON_FLAGS)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
@@ -338,6 +339,7 @@ class ModelLoader:
             backend_directory=backends.folder(config.backend, config.runtime),
             namespace=prepared.namespace,
             memory=self._around.gpus.pools.of_model(config.optimization),
+            cancellation=prepared.attempt.cancellation if prepared.attempt is not None else LoadCancellation(),
         )
 
     def normalized(self, config: ModelConfig) -> ModelConfig:

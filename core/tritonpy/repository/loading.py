@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tritonpy.errors import Code, Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded import LoadedModel
@@ -30,6 +31,9 @@ class VersionLoading:
         When one fails, those that had loaded are closed again and its error is raised.
         """
         prepared.versions = tuple(versions)
+        for version in versions:
+            log.info("loading: %s:%d", prepared.key, version)
+            self._set_state(prepared, version, State.LOADING)
         try:
             self._complete(prepared, versions)
             return self._load_all(prepared, versions)
@@ -45,7 +49,7 @@ class VersionLoading:
             if not isinstance(error, TritonError):
                 log.debug("the configuration of '%s' cannot be completed", prepared.key, exc_info=error)
             for version in chosen:
-                self._table.set_state(prepared.key, version, State.UNAVAILABLE, reason)
+                self._set_state(prepared, version, State.UNAVAILABLE, reason)
             states = [f"version {version} is at UNAVAILABLE state: {reason};" for version in chosen]
             raise Internal("".join(states)) from error
 
@@ -53,14 +57,12 @@ class VersionLoading:
         name = prepared.key
         models: dict[int, LoadedModel] = {}
         for version in chosen:
-            self._table.set_state(name, version, State.LOADING)
-        for version in chosen:
             try:
                 models[version] = self._load(name, version, prepared)
             except Exception as error:
                 if not isinstance(error, TritonError):
                     log.debug("version %d of '%s' raised", version, name, exc_info=error)
-                self._abandon(name, chosen, models, version, reason_of(error))
+                self._abandon(prepared, chosen, models, version, reason_of(error))
                 raise Internal(f"version {version} is at UNAVAILABLE state: {reason_of(error)};") from error
         return models
 
@@ -81,12 +83,11 @@ class VersionLoading:
 
     def _load(self, name: str, version: int, prepared: Prepared) -> LoadedModel:
         for attempt in range(1, self._attempts + 1):
-            log.info("loading: %s:%d", name, version)
             started = time.monotonic()
             try:
                 model = self._loader.load(prepared, version)
             except Exception as error:
-                if attempt == self._attempts:
+                if attempt == self._attempts or (prepared.attempt is not None and prepared.attempt.error is not None):
                     raise
                 log.warning("failed to load '%s' version %d, trying again: %s", name, version, reason_of(error))
             else:
@@ -96,12 +97,19 @@ class VersionLoading:
         raise AssertionError("the last attempt returns or raises: this is a bug")
 
     def _abandon(
-        self, name: str, chosen: Sequence[int], models: Mapping[int, LoadedModel], failed: int, reason: str
+        self, prepared: Prepared, chosen: Sequence[int], models: Mapping[int, LoadedModel], failed: int, reason: str
     ) -> None:
         for model in models.values():
             model.close()
         for version in chosen:
-            self._table.set_state(name, version, State.UNAVAILABLE, reason if version == failed else UNLOADED)
+            self._set_state(prepared, version, State.UNAVAILABLE, reason if version == failed else UNLOADED)
+
+    def _set_state(self, prepared: Prepared, version: int, state: State, reason: str = "") -> None:
+        write = partial(self._table.set_state, prepared.key, version, state, reason)
+        if prepared.attempt is None:
+            write()
+        else:
+            prepared.attempt.record(write)
 
 
 def reason_of(error: Exception) -> str:

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.lazy.choice import lazy_choice
 from tritonpy.repository.linking import EnsembleLinks
+from tritonpy.repository.load_attempts import SLOW_S, LoadThreads, load_batch
 from tritonpy.repository.loader import ModelLoader
 from tritonpy.repository.loading import VersionLoading
 from tritonpy.repository.operations import LoadRequest, ModelOperations
@@ -37,6 +37,7 @@ NO_BOUND = MemorySettings()
 GONE = "model is no longer in a repository"
 log = logging.getLogger("tritonpy.repository")
 
+_SLOW_AT_START_S = 60.0  # a load that takes longer lets the next one begin, though it is one more than `threads` says
 _LOOK_S = 0.05  # between two looks at whether sequences live
 
 
@@ -64,6 +65,7 @@ class RepositoryManager:
         retries: int = 0,
         namespaced: bool = False,
         memory: MemorySettings = NO_BOUND,
+        load_timeout_s: float = 0.0,
     ) -> None:
         versions = VersionLoading(table, loader, retries)
         self._sources = Sources(repositories, namespaced)
@@ -73,7 +75,10 @@ class RepositoryManager:
         self._events = events
         self._retiring = Retiring(table, self._unloaded)
         self._links = EnsembleLinks(table, versions, self._retiring, events.loaded)
-        self._models = ModelOperations(table, loader, versions, self._links, self._retiring, events.loaded)
+        load_threads = LoadThreads(load_timeout_s)
+        self._models = ModelOperations(
+            table, loader, versions, self._links, self._retiring, events.loaded, load_threads
+        )
         self._names: dict[str, str] = {}
         self._asked: set[str] = set()
         self._guard = threading.Lock()
@@ -171,7 +176,9 @@ class RepositoryManager:
         self._unload(gone)
         changed = self._eager(changed, found, {})
         if changed:
-            self._at_once(partial(self._try_load, found=found), changed)
+            for key in changed:
+                self._models.cancel_slow(LoadRequest(key, found.models[key].listing.name, found.models[key]))
+            load_batch(partial(self._try_load, found=found), changed, self._threads, SLOW_S, settle=False)
             for key in changed:
                 self._settled(key)
 
@@ -344,8 +351,7 @@ class RepositoryManager:
         return errors
 
     def _at_once(self, load: Callable[[str], object], keys: Sequence[str]) -> None:
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="load") as pool:
-            list(pool.map(load, keys))
+        load_batch(load, keys, self._threads, _SLOW_AT_START_S, settle=True)
 
     def _try_load(
         self, key: str, found: Scan, *, as_member: bool = False, patience: Patience | None = None

@@ -16,14 +16,15 @@ from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.changing import Changes, Loaded
 from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.linking import EnsembleLinks
+from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, unloaded_while_loading
 from tritonpy.repository.loader import ModelLoader
 from tritonpy.repository.loading import VersionLoading
 from tritonpy.repository.local import list_model
 from tritonpy.repository.overrides import write_override
 from tritonpy.repository.prepared import Prepared
-from tritonpy.repository.retiring import Departure, Retiring
+from tritonpy.repository.retiring import GRACE_S, Departure, Retiring
 from tritonpy.repository.sources import Found
-from tritonpy.repository.table import ModelTable
+from tritonpy.repository.table import UNLOADED, ModelTable
 from tritonpy.repository.wish import Wish
 from tritonpy.repository.withdrawing import withdrawn
 
@@ -76,7 +77,9 @@ class ModelOperations:
         links: EnsembleLinks,
         retiring: Retiring,
         loaded: Callable[[LoadedModel], None],
+        threads: LoadThreads | None = None,
     ) -> None:
+        self._threads = threads or LoadThreads()
         self._table = table
         self._loader = loader
         self._versions = versions
@@ -86,7 +89,7 @@ class ModelOperations:
         self._changes = Changes(table, loader, versions)
         self._failed: dict[str, str] = {}
         self._loaded: dict[str, Loaded] = {}
-        self._locks: dict[str, threading.Lock] = {}
+        self._locks: dict[str, ModelLock] = {}
         self._guard = threading.Lock()
         self._stopping = False
 
@@ -101,28 +104,47 @@ class ModelOperations:
 
     def load(self, request: LoadRequest) -> None:
         """Load or reload a model, or prepare an ensemble, unless it did not change. Raises a TritonError, the old versions then serve on."""
-        with self._lock_of(request.key):
+        attempt = LoadAttempt(request.key, request.fingerprint)
+        with self._lock_of(request.key).loading(attempt):
             if self._stands(request):
                 return
             try:
-                models, departures = self._load(request)
+                self._refuse_when_stopping(request)
+                models, departures = self._threads.run(attempt, partial(self._load, request, attempt))
             except TritonError as error:
-                if not isinstance(error, FilesOutOfReach) and not _lacked_room(error):
-                    self._failed[request.key] = request.fingerprint
-                stays = "; what is loaded goes on serving" if request.key in self._loaded else ""
-                if not self._stopping:  # a load that the server's end cut short says nothing of the model
-                    log.error("%s%s", error.message.rstrip(), stays)
-                self._table.explain(request.key, error.message.rstrip())
+                self._note_failure(request, attempt, error)
                 raise
             self._failed.pop(request.key, None)
         for model in models:
             self._tell_loaded(model)
         self._follow(departures)
 
+    def cancel_slow(self, request: LoadRequest) -> None:
+        """Cancel a load of the model that takes long, where its files have changed since."""
+        attempt = self._lock_of(request.key).attempt
+        if attempt is None or attempt.fingerprint == request.fingerprint or attempt.age_s < self._threads.slow_s:
+            return
+        reason = "its files changed while it was loading, it is loaded again"
+        attempt.cancel(InvalidArgument(f"load failed for model '{request.key}': {reason}\n"))
+
+    def _note_failure(self, request: LoadRequest, attempt: LoadAttempt, error: TritonError) -> None:
+        key, text = request.key, error.message.rstrip()
+        if attempt.error is not None:
+            self._table.stop_loading(key, attempt.cancellation.reason)
+            if attempt.cancellation.reason == UNLOADED:
+                log.warning("%s: it was unloaded while it was loading", text)
+                return
+        if not isinstance(error, FilesOutOfReach) and not _lacked_room(error):
+            self._failed[key] = request.fingerprint
+        stays = "; what is loaded goes on serving" if key in self._loaded else ""
+        if not self._stopping:  # a load that the server's end cut short says nothing of the model
+            log.error("%s%s", text, stays)
+        self._table.explain(key, text)
+
     def withdraw(self, key: str) -> bool:
         """Take out a model that nobody uses, loads or stands on; False where somebody does, and then nothing happens. Never waits."""
         lock = self._lock_of(key)
-        if not lock.acquire(blocking=False):
+        if not lock.try_acquire():
             return False
         try:
             with self._links.standstill():
@@ -154,13 +176,13 @@ class ModelOperations:
         """Let no new request reach the models, plain names by qualified ones; returns at once, what is in flight finishes."""
         departures: list[Departure] = []
         for key, name in names.items():
-            with self._lock_of(key):
+            with self._lock_of(key).unloading(unloaded_while_loading(name), UNLOADED):
                 departures += self._forget(key, name)
         self._follow(departures)
 
     def take_out_some(self, key: str, name: str, versions: Collection[int]) -> bool:
         """Do the same with some versions of a model, until its next plain load; False where they were all that it had."""
-        with self._lock_of(key):
+        with self._lock_of(key).unloading(unloaded_while_loading(name), UNLOADED):
             others = self._others(key, versions)
             departures = self._narrow(key, versions) if others else self._forget(key, name)
         self._follow(departures)
@@ -192,13 +214,18 @@ class ModelOperations:
         return departures
 
     def wanted(self) -> list[str]:
-        """Return the models that serve, and the ensembles that would."""
-        return [*self._loaded, *self._links.wanted()]
+        """Return the models that serve or load, and the ensembles that would serve."""
+        with self._guard:
+            loading = [key for key, lock in self._locks.items() if lock.attempt is not None]
+        return [*self._loaded, *self._links.wanted(), *loading]
 
     def is_changed(self, request: LoadRequest) -> bool:
         """Say whether the model is to be loaded because its files are others than those that it was loaded from, or failed to."""
         if self._failed.get(request.key) == request.fingerprint:
             return False  # it failed as it is now: not again before a file changes
+        attempt = self._lock_of(request.key).attempt
+        if attempt is not None and attempt.fingerprint == request.fingerprint:
+            return False  # it is loading
         standing = self._standing(request.key)
         return standing is None or standing.fingerprint != request.fingerprint
 
@@ -206,15 +233,20 @@ class ModelOperations:
         """Load nothing more: what has not begun fails, and what is loading now is dropped when it is done."""
         with self._guard:
             self._stopping = True
+            attempts = [lock.attempt for lock in self._locks.values()]
+        for attempt in attempts:
+            if attempt is not None:
+                attempt.cancel(InvalidArgument(f"load failed for model '{attempt.key}': Server exiting\n"))
 
     def take_out_all(self) -> None:
-        """Take out every model, after `stop_loading`."""
+        """Take out every model, after `stop_loading`; canceled loads have a moment to end."""
         departures = self._links.close()
         with self._guard:
             loaded, self._loaded = self._loaded, {}
         for key, entry in loaded.items():
             departures += entry.departures(key, self._table.swap(key, {}))
         self._retiring.retire(*departures)
+        self._threads.join(GRACE_S)
 
     def _follow(self, departures: Sequence[Departure]) -> None:
         """Let the ensembles follow what was done, and retire what it left."""
@@ -238,17 +270,20 @@ class ModelOperations:
     def _standing(self, key: str) -> Loaded | Wish | None:
         return self._loaded.get(key) or self._links.wish(key)
 
-    def _load(self, request: LoadRequest) -> tuple[Sequence[LoadedModel], Sequence[Departure]]:
+    def _load(self, request: LoadRequest, attempt: LoadAttempt) -> tuple[Sequence[LoadedModel], Sequence[Departure]]:
         """Return the versions that serve from now on, and what is to be retired."""
+        attempt.record(partial(self._table.announce, request.key))
         request, prepared = self._prepare(request)
-        self._table.introduce(request.key, request.name)
+        prepared.attempt = attempt
+        attempt.record(partial(self._table.retract, request.key))
+        attempt.record(partial(self._table.introduce, request.key, request.name))
         prepared.named = request.versions
         overridden = request.config is not None or bool(request.versions)
         if is_ensemble(prepared.config):
             if request.versions:
                 self._versions.choose(prepared)
                 prepared.named = [*request.versions, *(model.version for model in self._table.ready(request.key))]
-            return (), self._want(request.key, Wish(prepared, request.fingerprint, overridden))
+            return (), self._want(attempt, Wish(prepared, request.fingerprint, overridden))
         models, departures = self._load_versions(request, prepared, overridden)
         prepared.agents.tell(AgentAction.LOAD_COMPLETE)
         return models, departures
@@ -256,7 +291,6 @@ class ModelOperations:
     def _prepare(self, request: LoadRequest) -> tuple[LoadRequest, Prepared]:
         """Return the model on its way, and the request for it as it was when its files were taken over."""
         try:
-            self._refuse_when_stopping()
             if request.files:
                 folder = write_override(request.name, request.files)
                 path = Path(folder.name)
@@ -276,27 +310,35 @@ class ModelOperations:
                 raise FilesOutOfReach(f"{what}{error.message}") from error
             raise _failure(what, error) from error
 
-    def _want(self, key: str, wish: Wish) -> list[Departure]:
+    def _want(self, attempt: LoadAttempt, wish: Wish) -> list[Departure]:
         departures = []
-        loaded = self._loaded.pop(key, None)
-        if loaded is not None:  # its files made it an ensemble
-            departures += loaded.departures(key, self._table.swap(key, {}))
-        self._links.want(key, wish)
+        try:
+            with attempt.committing():
+                loaded = self._loaded.pop(attempt.key, None)
+                if loaded is not None:  # its files made it an ensemble
+                    departures += loaded.departures(attempt.key, self._table.swap(attempt.key, {}))
+                self._links.want(attempt.key, wish)
+        except TritonError:
+            wish.give_up()
+            raise
         return departures
 
     def _load_versions(
         self, request: LoadRequest, prepared: Prepared, overridden: bool
     ) -> tuple[Sequence[LoadedModel], Sequence[Departure]]:
         key, before = request.key, self._loaded.get(request.key)
+        attempt = prepared.attempt
+        assert attempt is not None, "it was set when the model was prepared: this is a bug"  # noqa: S101
         try:
             change = self._changes.prepare(prepared, before, request.patience)
             try:
-                with self._guard:  # from here on `take_out_all` sees it
-                    self._refuse_when_stopping()
+                with attempt.committing(), self._guard:  # from here on `take_out_all` sees it
+                    if self._stopping:
+                        raise Unavailable("Server exiting")
                     self._loaded[key] = entry = Loaded(request.fingerprint, overridden, change.origins(before))
                     departures = self._links.drop(key)  # its files made it another model
                     old = self._table.swap(key, change.models)
-            except Unavailable:
+            except TritonError:
                 change.drop()
                 raise
         except Exception as error:
@@ -315,17 +357,20 @@ class ModelOperations:
             prepared.account.close()
         what = f"load failed for model '{key}': "
         text = _failure(what, error).message
-        self._links.failed(key, prepared.name, text.removeprefix(what))
+        if prepared.attempt is not None:
+            prepared.attempt.record(partial(self._links.failed, key, prepared.name, text.removeprefix(what)))
         # Triton's code for this is INVALID_ARG, whatever went wrong in the backend
         return InvalidArgument(f"{text}\n")
 
-    def _refuse_when_stopping(self) -> None:
+    def _refuse_when_stopping(self, request: LoadRequest) -> None:
         if self._stopping:
-            raise Unavailable("Server exiting")
+            raise FilesOutOfReach(
+                f"failed to load '{request.name}', failed to poll from model repository: Server exiting"
+            )
 
-    def _lock_of(self, key: str) -> threading.Lock:
+    def _lock_of(self, key: str) -> ModelLock:
         with self._guard:
-            return self._locks.setdefault(key, threading.Lock())
+            return self._locks.setdefault(key, ModelLock())
 
 
 def _lacked_room(error: TritonError) -> bool:

@@ -11,6 +11,7 @@ from tritonpy.api.repository import ModelListing
 from tritonpy.config.positions import Positions
 from tritonpy.config.qualified import qualified
 from tritonpy.repository.agents import AgentChain
+from tritonpy.repository.load_attempts import LoadAttempt
 from tritonpy.repository.opened import Opened
 from tritonpy.repository.versions import version_folders, versions_to_load
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -47,6 +48,8 @@ class Prepared:
     """The configuration before it was made final."""
     own_config: ModelConfig | None = None
     """What the model's own configuration file says, where a load request brought another configuration; None where it did not."""
+    attempt: LoadAttempt | None = None
+    """The load that it was prepared for."""
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Those that the outputs of an ensemble have from its members, where it has none of its own."""
 

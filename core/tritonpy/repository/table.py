@@ -201,6 +201,22 @@ class ModelTable:
             if old is None or old.model is None:
                 self._replace(entry, {**entry.versions, version: VersionRecord(state, reason)})
 
+    def announce(self, name: str) -> None:
+        """Record that a model loads whose versions are not known yet; `retract` undoes it."""
+        with self._changes:
+            entry = self._entries.setdefault(name, Entry())
+            if set(entry.versions) <= {NO_VERSION}:
+                self._replace(entry, {NO_VERSION: VersionRecord(State.LOADING)})
+
+    def stop_loading(self, name: str, reason: str) -> None:
+        """Record that the versions that are LOADING are no longer: their load was canceled."""
+        with self._changes:
+            entry = self._entries.get(name)
+            if entry is not None:
+                stopped = VersionRecord(State.UNAVAILABLE, reason)
+                versions = {v: stopped if r.state is State.LOADING else r for v, r in entry.versions.items()}
+                self._replace(entry, versions)
+
     def explain(self, name: str, reason: str) -> None:
         """Record why a model has no version at all; where a version says more, that stands."""
         with self._changes:
@@ -217,7 +233,7 @@ class ModelTable:
                 self._replace(entry, {**entry.versions, version: replace(record, reason=reason)})
 
     def retract(self, name: str) -> None:
-        """Undo `explain`: nobody wants the model any more."""
+        """Undo `explain` or `announce`: nobody wants the model any more, or its versions are known."""
         with self._changes:
             entry = self._entries.get(name)
             if entry is not None and NO_VERSION in entry.versions:

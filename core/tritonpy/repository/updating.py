@@ -58,6 +58,8 @@ class InstanceUpdates:
                 config = self._config(model.config, new)
                 instances = model.instances
                 assert instances is not None, "an ensemble is never updated in place: this is a bug"  # noqa: S101
+                if new.attempt is not None:
+                    model.context.cancellation = new.attempt.cancellation
                 changes.append((model, config, instances, instances.prepare(config)))
             except Exception as error:
                 InstanceUpdate(changes).drop()

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tritonpy import Internal
+from tritonpy import Internal, LoadCancellation
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.template import Template, TemplateLostError
 
@@ -39,6 +39,7 @@ def template(tmp_path: Path) -> Iterator[Any]:
             path=folder / "1",
             backend_directory=None,
             log=logging.LoggerAdapter(logging.getLogger("test.template")),
+            cancellation=LoadCancellation(),
         )
         made.append(Template(model, ENVIRONMENT))
         return made[-1]
@@ -139,10 +140,12 @@ def test_an_import_that_never_ends_ends_with_the_server(tmp_path: Path) -> None:
     code = f"""
 import logging, sys, types
 from pathlib import Path
+from tritonpy import LoadCancellation
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.template import Template
 model = types.SimpleNamespace(name="m", version=1, config=types.SimpleNamespace(default_model_filename=""),
-    path=Path({str(folder / "1")!r}), backend_directory=None, log=logging.LoggerAdapter(logging.getLogger("x")))
+    path=Path({str(folder / "1")!r}), backend_directory=None, log=logging.LoggerAdapter(logging.getLogger("x")),
+    cancellation=LoadCancellation())
 Template(model, Environment(sys.executable, "own"))
 """
     server = psutil.Popen([sys.executable, "-c", code])

@@ -37,6 +37,7 @@ class Template:
     def __init__(self, model: ModelContext, environment: Environment) -> None:
         self._model = model
         self._name = model.name
+        self._cancellation = model.cancellation
         self._lock = threading.Lock()
         self._first: list[Frame] = []
         self._statuses: dict[int, int] = {}
@@ -61,14 +62,16 @@ class Template:
         self._channel.on(Kind.TELL, self._told)
         self._channel.on(Kind.ASK, self._refuse)
         try:
-            self.unforkable = self._import(model)
+            with model.cancellation.calling(self._process.kill):
+                self.unforkable = self._import(model)
         except BaseException:
             self.close()
             raise
 
     def auto_complete(self, config: str) -> str:
         """Return the configuration, as JSON, as `auto_complete_config` leaves it. Raises what it raised."""
-        return str(self._ask("auto_complete", {"name": self._name, "config": config}))
+        with self._cancellation.calling(self._process.kill):
+            return str(self._ask("auto_complete", {"name": self._name, "config": config}))
 
     def fork(self, connection: socket.socket, output: int) -> WorkerProcess:
         """Return a new worker that has the code imported. Raises TemplateLostError."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import Message
 
 from tritonpy import (
+    LOAD_CALLS,
+    MODEL_CALLS,
     DecoupledRefused,
     Engine,
     InferRequest,
@@ -90,6 +92,7 @@ class InferenceService:
     def management(self, method: Method) -> Callable[[bytes, Call], Awaitable[Message]]:
         """Return what answers a method of `MANAGEMENT`."""
         function, blocking, access = MANAGEMENT[method.name], method.name in BLOCKING, self._access
+        threads = LOAD_CALLS if method.name == "RepositoryModelLoad" else MODEL_CALLS
 
         async def answer(raw: bytes, call: Call) -> Message:
             if raw[:1] in PACKED:
@@ -98,7 +101,7 @@ class InferenceService:
             if access is not None:
                 access.admit(method.path, call.metadata(), message)
             if blocking:
-                return await asyncio.to_thread(function, self._engine, message)
+                return await threads.run(function, self._engine, message)
             return function(self._engine, message)
 
         async def checked(raw: bytes, call: Call) -> Message:

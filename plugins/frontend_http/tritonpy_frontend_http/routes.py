@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import binascii
 import logging
 from base64 import b64decode
@@ -16,6 +15,8 @@ from litestar.openapi import OpenAPIConfig
 from litestar.params import FromPath
 
 from tritonpy import (
+    LOAD_CALLS,
+    MODEL_CALLS,
     Cancelled,
     Engine,
     Internal,
@@ -88,7 +89,7 @@ class Routes:
             """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
             _refuse_repository(repository)
             asked = _load_parameters(await self._body(request))
-            await asyncio.to_thread(engine.load_model, model, *asked)
+            await LOAD_CALLS.run(engine.load_model, model, *asked)
             return _DONE
 
         @post(_both("unload"), status_code=200)
@@ -98,7 +99,7 @@ class Routes:
             """Start to unload a model, or some `versions`; `parameters` may ask to unload its dependents too."""
             _refuse_repository(repository)
             body = await self._body(request)
-            await asyncio.to_thread(engine.unload_model, model, _unload_dependents(body), _unload_versions(body))
+            await MODEL_CALLS.run(engine.unload_model, model, _unload_dependents(body), _unload_versions(body))
             return _DONE
 
         return [repository_index, load_model, unload_model]
@@ -135,7 +136,7 @@ def _readiness(engine: Engine) -> list[Any]:
     @get(_versioned("/ready"), exception_handlers={TritonError: _on_unreadiness})
     async def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
         """Say whether a model serves: 200 without a body, or 400."""
-        if not await asyncio.to_thread(engine.is_model_ready, model, model_version(version)):
+        if not await MODEL_CALLS.run(engine.is_model_ready, model, model_version(version)):
             raise InvalidArgument("Model version not ready")
         return Response("", status_code=200, headers=_PLAIN)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from litestar import HttpMethod, Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from tritonpy import Engine, Internal, InvalidArgument, Operation, OperationCall
+from tritonpy import MODEL_CALLS, Engine, Internal, InvalidArgument, Operation, OperationCall
 
 _REVISION = re.compile(r'"?([0-9]{1,18})"?')
 
@@ -30,7 +29,7 @@ def _handler(engine: Engine, operation: Operation, body: Body) -> HTTPRouteHandl
         except Internal as error:  # what Triton calls broken JSON is for its own calls
             raise InvalidArgument(error.message) from None
         call = OperationCall(dict(request.path_params), content, _revision(request.headers.get("if-match", "")))
-        answered = await asyncio.to_thread(engine.operate, operation.name, call)
+        answered = await MODEL_CALLS.run(engine.operate, operation.name, call)
         return Response(answered, status_code=200, headers=_tag(answered), media_type="application/json")
 
     route = HTTPRouteHandler(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from litestar import Request, get, post
 from litestar.params import FromPath
 
-from tritonpy import Engine, TraceChanges
+from tritonpy import MODEL_CALLS, Engine, TraceChanges
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http import settings_json as settings
 from tritonpy_frontend_http.decode import check_json_size
@@ -36,15 +35,15 @@ def _tracing(engine: Engine, limit: int) -> list[Any]:
     @get([_OF_SERVER, _OF_MODEL])
     async def trace_settings(model: FromPath[str] = "") -> dict[str, Any]:
         """Tell which requests are traced, of one model or of those without settings of their own."""
-        return settings.trace_document(await asyncio.to_thread(engine.trace_settings, model))
+        return settings.trace_document(await MODEL_CALLS.run(engine.trace_settings, model))
 
     @post([_OF_SERVER, _OF_MODEL], status_code=200)
     async def change_trace_settings(request: Request[Any, Any, Any], model: FromPath[str] = "") -> dict[str, Any]:
         """Trace other requests from now on; null clears a setting."""
         if model:  # an unknown one is refused before what is wrong with the body
-            await asyncio.to_thread(engine.trace_settings, model)
+            await MODEL_CALLS.run(engine.trace_settings, model)
         changes = settings.read_trace_changes(await _document(request, limit))
-        return await asyncio.to_thread(changed, changes, model)
+        return await MODEL_CALLS.run(changed, changes, model)
 
     return [trace_settings, change_trace_settings]
 

@@ -55,7 +55,13 @@ class ControlSettings(_Section, frozen=True):
     load: Annotated[
         list[str], Meta(description='Models to load at start (mode explicit); "*" alone is all of them.')
     ] = []
-    threads: Annotated[int, Meta(ge=1, description="How many models load at the same time.")] = 4
+    threads: Annotated[
+        int, Meta(ge=1, description="How many models load at the same time at startup and in a poll.")
+    ] = 4
+    load_timeout_s: Annotated[
+        float,
+        Meta(ge=0, description="A load that takes longer fails; a model in a process is killed (0: no limit)."),
+    ] = 0.0
     retries: Annotated[int, Meta(ge=0, description="How often a failed load is tried again.")] = 0
 
 

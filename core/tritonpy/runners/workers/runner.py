@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,7 +91,7 @@ class WorkerRunner(Runner):
             try:
                 for context, group in newcomers:
                     instances[context.index] = self._instance(context, group, alone)
-                self._wait(self._start(instances.values()))
+                self._wait_for_start(instances.values())
             except BaseException:
                 for instance in instances.values():
                     self._forget(instance)
@@ -194,6 +194,20 @@ class WorkerRunner(Runner):
         instances = self._instances.values()
         for instance in instances:
             instance.pipelining.alone = len(instances) == 1
+
+    def _wait_for_start(self, instances: Collection[Instance]) -> None:
+        """Start the instances, and kill them when the load is canceled. Raises Unavailable then."""
+
+        async def start() -> None:
+            task = asyncio.current_task()
+            assert task is not None, "a coroutine runs in a task: this is a bug"  # noqa: S101
+            with self._model.cancellation.calling(partial(self._loop.call_soon_threadsafe, task.cancel)):
+                await self._start(instances)
+
+        try:
+            self._wait(start())
+        except CancelledError:
+            raise Unavailable(self._model.cancellation.reason) from None
 
     async def _start(self, instances: Collection[Instance]) -> None:
         """Start all of them at the same time. Raises what the first failing one raised, when the others are ended again."""
