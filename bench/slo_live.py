@@ -9,7 +9,7 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +33,11 @@ parameters {{ key: "slo_ms" value {{ string_value: "{}" }} }}
 
 
 class Clients(Sink):
-    """Each sends its next request when it has its answer."""
+    """Each sends its next request when it has its answer; all of them with the same `headers`."""
 
-    def __init__(self, server: RunningServer, model: str, count: int) -> None:
+    def __init__(self, server: RunningServer, model: str, count: int, headers: Mapping[str, str] | None = None) -> None:
         self.taken_ns: list[int] = []
-        self._server, self._model = server, model
+        self._server, self._model, self._headers = server, model, headers
         self._open = threading.Semaphore(0)
         self._over = False
         self._data = np.ones((1, 2048), np.float32)
@@ -52,15 +52,17 @@ class Clients(Sink):
         else:
             self._send()
 
-    def stop(self) -> None:
-        """Wait for the last answers."""
+    def stop(self, wait: bool = True) -> None:
+        """Send no more, and wait for the last answers."""
         self._over = True
-        for _ in range(self._count):
-            self._open.acquire()
+        if wait:
+            for _ in range(self._count):
+                self._open.acquire()
 
     def _send(self) -> None:
         tensor = Tensor.from_numpy("IN", self._data)
-        self._server.engine.infer(InferRequest(self._model, {"IN": tensor}, self, tag=time.monotonic_ns()))
+        request = InferRequest(self._model, {"IN": tensor}, self, tag=time.monotonic_ns(), headers=self._headers)
+        self._server.engine.infer(request)
 
 
 def measure(server: RunningServer, model: str, clients: int, seconds: float) -> tuple[float, float]:

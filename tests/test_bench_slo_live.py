@@ -1,4 +1,4 @@
-"""The look at the policy "slo" in a server still runs; what it measures here means nothing."""
+"""The measurements of the policy "slo" and of fair queueing in a server still run; what they measure here means nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+from bench.fair_live import SETTINGS
 from bench.slo_live import DELAYS_US
 from tests.conftest import ROOT
 
@@ -18,3 +19,11 @@ def test_a_short_run_prints_a_line_for_each_setting() -> None:
         done.stderr
     )
     assert all(re.search(r" [1-9]\d*/s   p99 +\d+\.\d ms$", line) for line in lines), done.stdout
+
+
+def test_a_short_run_of_two_tenants_prints_both_ratios() -> None:
+    command = [sys.executable, "-m", "bench.fair_live", "--seconds", "0.4"]
+    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(SETTINGS), done.stderr
+    assert all(re.search(r"while both wait +\d+\.\d\d   in all +\d+\.\d\d$", line) for line in lines), done.stdout

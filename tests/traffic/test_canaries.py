@@ -70,7 +70,7 @@ def test_a_good_version_rises_and_is_promoted(routed: Served, protocol: Any, ask
     assert {asking(name)[1] for _ in range(20)} == {"5"}
 
 
-@pytest.mark.parametrize(("version", "outcome"), [(5, "same"), (4, "different"), (2, "different")])
+@pytest.mark.parametrize(("version", "outcome"), [(5, "same"), (4, "different"), (2, "failed")])
 def test_a_shadow_s_answers_are_compared_and_never_returned(
     routed: Served, protocol: Any, asking: Ask, version: int, outcome: str
 ) -> None:
@@ -82,6 +82,7 @@ def test_a_shadow_s_answers_are_compared_and_never_returned(
     shadow = told(routed, name)["statistics"]["shadow"]
     assert sum(shadow["copies"].values()) == 50
     assert bool(shadow["last_difference"]) == (outcome == "different")
+    assert bool(shadow["last_failure"]) == (outcome == "failed")
 
 
 def test_copies_that_a_busy_shadow_cannot_take_are_dropped(routed: Served, protocol: Any, asking: Ask) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 
 import pytest
 from hypothesis import given, settings
@@ -47,6 +47,37 @@ def test_who_sends_much_does_not_keep_others_waiting():
 def test_weights_are_shares():
     line = filled(*"a" * 700, *"b" * 700, *"c" * 700)
     assert Counter(served(line, 700)) == pytest.approx({"a": 100, "b": 200, "c": 400}, abs=2)
+
+
+def closed_loop(clients: int, size: int, instances: int, batches: int = 400) -> tuple[Counter[str], Counter[str]]:
+    """Let `clients` of c (weight 4) and of a (weight 1) ask again at once; return what ran until the last of `batches`, and with what waited then."""
+    line = filled(*"ca" * clients)
+    running: deque[list[InferRequest]] = deque()
+    counted: Counter[str] = Counter()
+    for _ in range(batches):
+        if len(running) == instances:
+            line.extend(request_of(request.tag) for request in running.popleft())
+        batch = [line.popleft() for _ in range(min(size, len(line)))]
+        running.append(batch)
+        counted.update(request.tag for request in batch)
+    return counted, counted + Counter(request.tag for request in line)
+
+
+@pytest.mark.parametrize(("clients", "size", "instances"), [(4, 1, 1), (8, 1, 2), (16, 8, 1), (32, 8, 2), (100, 8, 4)])
+def test_clients_that_always_wait_get_their_weights_whatever_the_batches(clients, size, instances):
+    counted, _ = closed_loop(clients, size, instances)
+    assert counted["c"] / counted["a"] == pytest.approx(4, rel=0.02)
+
+
+def test_where_nobody_has_to_wait_weights_mean_nothing():
+    counted, _ = closed_loop(4, size=8, instances=1)
+    assert counted["c"] == counted["a"]
+
+
+def test_what_still_waits_in_the_end_is_not_shared_by_weight():
+    counted, drained = closed_loop(32, size=1, instances=1)
+    assert counted["c"] / counted["a"] == pytest.approx(4, rel=0.02)
+    assert drained["c"] / drained["a"] == pytest.approx(3.15, abs=0.05)
 
 
 def test_a_request_counts_by_its_rows():

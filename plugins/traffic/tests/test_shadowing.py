@@ -100,6 +100,36 @@ def test_a_target_that_refuses_copies_fails_alone(engine: Scripted, caplog: pyte
     assert caplog.text.count("it refuses copies: not today") == 1
 
 
+def failing(text: str) -> Any:
+    return lambda request: request.respond(InferResponse.failed(request, TritonError(text)))
+
+
+def test_a_target_that_answers_with_errors_fails(engine: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    engine.models["b", 2] = failing("broken")
+    router, shadowing = shadowed(engine)
+    for _ in range(5):
+        assert ask(router)[0].error is None
+    assert settled(router, shadowing) == {"failed": 5}
+    assert caplog.text.count("it fails: broken") == 1
+    shown = shadowing.shown()
+    assert (shown["last_failure"], shown["last_difference"], shown["open"]) == ("it fails: broken", "", 0)
+    assert shown["p50_ms"] is None  # errors are quick: they say nothing about the latency of answers
+
+
+def test_a_target_that_fails_where_the_primary_does_is_the_same(engine: Scripted) -> None:
+    engine.models["a", 1], engine.models["b", 2] = failing("broken"), failing("broken in other words")
+    router, shadowing = shadowed(engine)
+    ask(router)
+    assert settled(router, shadowing) == {"same": 1}
+
+
+def test_an_answer_where_the_primary_fails_is_different(engine: Scripted) -> None:
+    engine.models["a", 1] = failing("broken")
+    router, shadowing = shadowed(engine)
+    ask(router)
+    assert settled(router, shadowing) == {"different": 1}
+
+
 def test_a_bug_in_the_target_s_way_does_not_keep_the_room_of_copies(
     engine: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,6 +141,7 @@ def test_a_bug_in_the_target_s_way_does_not_keep_the_room_of_copies(
     assert ask(router)[0].error is None
     assert settled(router, shadowing) == {"failed": 1}
     assert shadowing.shown()["open"] == 0
+    assert shadowing.last_failure == "RuntimeError: a bug"
     assert "a bug" in caplog.text
 
 

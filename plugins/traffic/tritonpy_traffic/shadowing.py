@@ -22,7 +22,8 @@ _TELL_EVERY_NS = 10_000_000_000
 
 SAME, DIFFERENT, DROPPED, FAILED, UNCOMPARED = "same", "different", "dropped", "failed", "uncompared"
 OUTCOMES = (SAME, DIFFERENT, DROPPED, FAILED, UNCOMPARED)
-"""What becomes of a copy: compared; not made because too many are open; refused by the target; or not to be compared at all."""
+"""What becomes of a copy: compared; not made because too many are open; refused by the target or answered with an error that
+the client did not get; or not to be compared at all."""
 
 
 class Copy:
@@ -57,6 +58,7 @@ class Shadowing:
         self.latencies = Latencies()
         self.outcomes = Counter[str]()
         self.last_difference = ""
+        self.last_failure = ""
         self._route = route
         self._engine = engine
         self._thread = thread
@@ -124,17 +126,25 @@ class Shadowing:
         try:
             self._engine.infer(copy.twin)
         except TritonError as error:
-            self.settle(copy, FAILED)
-            self._tell(f"it refuses copies: {error.message}")
-        except Exception:
-            self.settle(copy, FAILED)
+            self._fail(copy, f"it refuses copies: {error.message}")
+        except Exception as error:
+            self._fail(copy, f"{type(error).__name__}: {error}")
             raise
+
+    def _fail(self, copy: Copy, text: str) -> None:
+        self.last_failure = text
+        self.settle(copy, FAILED)
+        self._tell(text)
 
     @staticmethod
     def _is_pointless(answers: Sequence[InferResponse]) -> bool:
         return len(answers) > MOST_ANSWERS or any(isinstance(answer.error, Cancelled) for answer in answers)
 
     def _compare(self, copy: Copy, answers: Sequence[InferResponse], elapsed_ns: int) -> None:
+        error = _error_of(answers)
+        if error is not None and _error_of(copy.answers) is None:
+            self._fail(copy, f"it fails: {error.message}")
+            return
         try:
             text = difference(copy.answers, answers, self.spec.tolerance, self.spec.tolerances)
         except Exception:
@@ -170,4 +180,9 @@ class Shadowing:
                 "open": self._open,
                 "p50_ms": round(self.latencies.quantile(0.5) / 1e6, 3) if self.latencies.count else None,
                 "last_difference": self.last_difference,
+                "last_failure": self.last_failure,
             }
+
+
+def _error_of(answers: Sequence[InferResponse]) -> TritonError | None:
+    return next((answer.error for answer in answers if answer.error is not None), None)

@@ -1,0 +1,62 @@
+"""Two tenants with weights 4 and 1 at one model in a server: `python -m bench.fair_live`.
+
+One model in ONNX Runtime inside this process; each tenant has as many clients, each with one request open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench.record_costs import wide
+from bench.slo_live import CONFIG, NO_PORTS, Clients
+from tritonpy.testing import RunningServer, running_server
+
+HEADER, WEIGHTS = "x-tenant", {"heavy": 4.0, "light": 1.0}
+SETTINGS = ((1, 4), (1, 32), (8, 4), (8, 16), (8, 32), (8, 64))
+"""The largest batch, and the clients of each tenant."""
+
+
+def measure(server: RunningServer, model: str, clients: int, seconds: float) -> tuple[float, float]:
+    """Return the ratio of the tenants' answers while both wait, and that of all answers until the last one."""
+    loads = [Clients(server, model, clients, {HEADER: tenant}) for tenant in WEIGHTS]
+    time.sleep(seconds / 4)
+    before = [len(load.taken_ns) for load in loads]
+    time.sleep(3 * seconds / 4)
+    heavy, light = (len(load.taken_ns) - count for load, count in zip(loads, before, strict=True))
+    for load in loads:
+        load.stop(wait=False)
+    for load in loads:
+        load.stop()
+    return heavy / max(light, 1), len(loads[0].taken_ns) / max(len(loads[1].taken_ns), 1)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=4)
+    arguments = parser.parse_args()
+    _, graph, _ = wide(np.random.default_rng(0))
+    with tempfile.TemporaryDirectory() as folder:
+        for size in {size for size, _ in SETTINGS}:
+            model = Path(folder, f"wide_{size}")
+            (model / "1").mkdir(parents=True)
+            (model / "1" / "model.onnx").write_bytes(graph.SerializeToString())
+            text = CONFIG.replace("max_batch_size: 64", f"max_batch_size: {size}")
+            (model / "config.pbtxt").write_text(text.format(batching="dynamic_batching { }"))
+        sharing = {"fair": {"header": HEADER, "tenants": {name: {"weight": each} for name, each in WEIGHTS.items()}}}
+        with running_server({"repositories": [{"url": folder}], "frontends": NO_PORTS, "sharing": sharing}) as server:
+            for size, clients in SETTINGS:
+                waiting, overall = measure(server, f"wide_{size}", clients, arguments.seconds)
+                print(
+                    f"batches of {size}, {clients:2} clients each   while both wait {waiting:4.2f}   in all {overall:4.2f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
