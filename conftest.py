@@ -7,6 +7,7 @@ fail, fails the run.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import sys
 import threading
@@ -17,6 +18,7 @@ from hypothesis import settings
 
 from tritonpy.logs import LOGGER
 
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # tests import ONNX Runtime themselves too
 ALLOWED = "needs "
 SEED_BITS = 32
 _LOGGERS = ("", LOGGER, "tritonpy.model", "tritonpy.repository")  # whose levels commands set

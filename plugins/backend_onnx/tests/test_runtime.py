@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 
 import pytest
 
 from tritonpy import Unavailable
 from tritonpy_backend_onnx.options import OnnxOptions
-from tritonpy_backend_onnx.runtime import has_cuda, runtime
+from tritonpy_backend_onnx.runtime import TELEMETRY_VARIABLE, has_cuda, runtime
 
 POOL = """
 from tritonpy import Internal
@@ -22,6 +24,32 @@ try:
 except Internal as error:
     print(error)
 """
+
+
+SESSION = """
+import sys
+from tritonpy_backend_onnx.options import OnnxOptions
+from tritonpy_backend_onnx.runtime import runtime
+runtime(OnnxOptions()).InferenceSession(sys.argv[1])
+"""
+ADD_SUB = Path(__file__).resolve().parents[3] / "examples" / "models" / "add_sub" / "1" / "model.onnx"
+
+
+def files_of_a_session(home, **variables):
+    kept = {name: value for name, value in os.environ.items() if name not in {TELEMETRY_VARIABLE, "XDG_CACHE_HOME"}}
+    environment = {**kept, "HOME": str(home), **variables}
+    subprocess.run([sys.executable, "-c", SESSION, str(ADD_SUB)], env=environment, check=True)
+    return [path.name for path in home.rglob("*") if path.is_file()]
+
+
+def test_a_session_writes_no_telemetry_to_the_home_folder(tmp_path):
+    assert files_of_a_session(tmp_path) == []
+
+
+def test_telemetry_that_the_user_allows_stays_allowed(monkeypatch):
+    monkeypatch.setenv(TELEMETRY_VARIABLE, "0")
+    runtime(OnnxOptions())
+    assert os.environ[TELEMETRY_VARIABLE] == "0"
 
 
 def test_a_missing_onnxruntime_is_named_with_the_command_that_installs_it(monkeypatch):

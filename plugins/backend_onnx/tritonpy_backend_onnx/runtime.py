@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,20 @@ from typing import Any
 from tritonpy import Internal, Unavailable
 from tritonpy_backend_onnx.options import OnnxOptions
 
+# ONNX Runtime reads this variable at import. Without it, official builds send usage events to Microsoft and keep them
+# in a database below ~/.cache. A value that the user has set stays: "0" allows telemetry.
+TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
+
 _lock = threading.Lock()
 _pool: tuple[int, int] | None = None  # the sizes that the process's global thread pool was created with
 
 
 def runtime(options: OnnxOptions) -> Any:
-    """Return the module `onnxruntime`, with the global thread pool of `options` where they ask for one.
+    """Return the module `onnxruntime`, without its telemetry, and with the global thread pool of `options` where they ask for one.
 
     Raises Unavailable where ONNX Runtime is not installed, Internal where the pool exists with other sizes.
     """
+    os.environ.setdefault(TELEMETRY_VARIABLE, "1")
     try:
         import onnxruntime  # type: ignore[import-untyped]
     except ImportError as error:
