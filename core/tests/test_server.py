@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tritonpy.api.authenticator import Authenticator
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.observer import Observer
 from tritonpy.api.options import Options
@@ -345,6 +346,35 @@ def test_a_plugin_that_fails_is_logged_and_the_server_goes_on(make, model_reposi
     assert ("Port failed to stop" if hook == "stop" else f"{hook} fails") in caplog.text
     assert "closed" in plugin.heard
     assert book.open == []
+
+
+class Keys(Authenticator):
+    def authenticate(self, headers):
+        return None
+
+
+class Guarded(Everything):
+    @hookimpl
+    def tritonpy_frontends(self):
+        return {"metrics": self.port}
+
+    @hookimpl
+    def tritonpy_authenticators(self):
+        return {"keys": Keys}
+
+
+@pytest.mark.parametrize(("opened", "told"), [(["health"], True), (["health", "metrics"], False)])
+def test_a_start_with_authentication_says_that_metrics_need_credentials(make, caplog, opened, told):
+    caplog.set_level(logging.INFO)
+    frontends = SILENT | {"metrics": {}}
+    server = make(Guarded(), frontends=frontends, auth={"keys": {}}, access={"open": opened})
+
+    async def live():
+        await server.start()
+        await server.stop()
+
+    run(live())
+    assert ("metrics need credentials" in caplog.text) is told
 
 
 def test_a_polled_repository_is_followed(make, model_repository, book):

@@ -141,6 +141,11 @@ class Server:
             await frontend.start(self.engine)
             self._started.append(frontend)
             log.info("%s listens on %s", name, frontend.address())
+        if "metrics" in self.frontends and self._gatekeeper is not None and self._gatekeeper.guards("metrics"):
+            log.info(
+                "metrics need credentials: give Prometheus a key or token with the right 'read' on '*', "
+                "or write 'access: {open: [health, metrics]}' in server.yaml"
+            )
 
     async def drain(self, timeout_s: float | None = None) -> bool:
         """Refuse new requests and wait until the live ones are answered; False when `timeout_s` passed before.

@@ -13,7 +13,7 @@ from tritonpy_auth_api_keys.key_file import Entry, written
 _HELP = {
     Verb.INFER: "models that the key may run",
     Verb.READ: "models whose metadata, configuration and statistics it may read; '*' includes the server's own",
-    Verb.MANAGE: "models that it may load and unload",
+    Verb.MANAGE: "models that it may load and unload; a load can bring code, so this is the right to run programs",
     Verb.ADMIN: "models whose trace settings it may change; '*' includes shared memory, tracing and logs of the server",
 }
 
