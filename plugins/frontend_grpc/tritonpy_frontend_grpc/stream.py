@@ -104,6 +104,8 @@ class Stream:
 
     def refused(self, slot: Slot, error: TritonError) -> None:
         """Answer a request that the engine did not take. Like Triton's streams, none ends with that: its model has seen nothing of it."""
+        if self._abandoned:
+            return
         slot.room = None  # this answer never went through it
         if slot.in_turn:
             self._turns.append(slot)
@@ -145,6 +147,7 @@ class Stream:
     def abandon(self) -> None:
         """Cancel what is open: nobody takes the answers any more."""
         self._abandoned = True
+        self._changed = _nothing  # it refers to the call, which refers to this
         for slot in list(self._open):
             if slot.request is not None:
                 slot.request.cancel()
@@ -153,6 +156,8 @@ class Stream:
         for slot in {*self._open, *self._turns, *(outgoing.slot for outgoing in self._outbox)}:
             if slot.trace is not None:
                 slot.trace.abandon()
+        self._turns.clear()  # a slot refers to its stream
+        self._outbox.clear()
 
     def _item(self, slot: Slot, response: InferResponse) -> bytes | TritonError | None:
         if response.error is not None:
@@ -190,3 +195,7 @@ class Stream:
         while turns and turns[0].complete:
             slot = turns.popleft()
             self._outbox += [Outgoing(slot, reply) for reply in slot.replies]
+
+
+def _nothing() -> None:
+    """Nobody is left who sends."""

@@ -44,13 +44,13 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
         server = self._server
         self._transport = transport
         self._connection = Connection(server.calls, server.limits, server.ping_rules, self._loop.time, self._flush_soon)
+        self.heard = now = self._loop.time()
+        self._watch = Watch(self, server.times, now)
         encryption = transport.get_extra_info("ssl_object")
         if not server.admit(self) or (encryption and encryption.selected_alpn_protocol() != "h2"):
             self.abort()
             return
         transport.set_write_buffer_limits(high=_UNSENT)
-        self.heard = now = self._loop.time()
-        self._watch = Watch(self, server.times, now)
         self._look()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -76,12 +76,13 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the calls."""
+        """Tell the calls, and let go of what refers to this connection."""
         if self._timer is not None:
             self._timer.cancel()
         self._ending = True
-        self._connection.lose()
+        self._connection.close()
         self._server.dismiss(self)
+        del self._connection, self._watch, self._transport
 
     def pause_writing(self) -> None:
         """Neither make more of the answers ready nor read more calls, until the client has read what it has."""
@@ -156,9 +157,9 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
         self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        sender, transport = self._connection.sender, self._transport
         if self._ending:
             return
+        sender, transport = self._connection.sender, self._transport
         while pieces := sender.take():
             for piece in pieces:
                 transport.write(piece)

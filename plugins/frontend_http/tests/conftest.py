@@ -206,9 +206,11 @@ class Reply:
 class LiveServer:
     """The real frontend on an event loop in a thread."""
 
-    def __init__(self, engine: FakeEngine, gatekeeper: Any = None, tracer: Any = None, **options: Any) -> None:
+    def __init__(
+        self, engine: FakeEngine, gatekeeper: Any = None, tracer: Any = None, loop_factory: Any = None, **options: Any
+    ) -> None:
         self.engine = engine
-        self.loop = asyncio.new_event_loop()
+        self.loop = (loop_factory or asyncio.new_event_loop)()
         self.thread = threading.Thread(target=self.loop.run_forever, name="http-test-loop")
         self.thread.start()
         context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.test.http"), gatekeeper, tracer or Tracer())

@@ -66,7 +66,8 @@ class InferCycle(msgspec.Struct, eq=False):
         return self
 
     def set(self) -> None:
-        """Take note that the connection is gone, if nothing was answered yet: the protocol's word for it."""
+        """Take note that the connection is gone, or that what is not here yet will not come: the protocol's word for it."""
+        self.parts = []
         if not self.response_complete and self.call is not None:
             self.call.cancel()
 

@@ -59,7 +59,8 @@ class HttpConnection(HttpToolsProtocol, Evictable):
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop the timer, which would keep the connection's objects until it fires, and tell the request that is being served.
 
-        The last request of the pipeline is told by uvicorn.
+        The last request of the pipeline is told by uvicorn. Then drop all requests: they refer to the connection, and abandoned bodies would
+        stay until the garbage collector runs.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -69,6 +70,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
             served.message_event.set()
         self.pipeline.clear()
         super().connection_lost(exc)
+        self._served = self.cycle = None  # type: ignore[assignment]  # nothing asks for it any more
 
     def idle_since(self) -> float | None:
         """Return since when there is no complete request, or since when a body stands still; None where an answer is owed or unread."""

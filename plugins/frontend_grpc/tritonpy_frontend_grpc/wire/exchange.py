@@ -46,6 +46,11 @@ class Exchange(CarriedCall, StreamingCall):
         Trailers without a head, now or before, are the whole answer. Raises OSError where the client left.
         """
 
+    def done(self) -> None:
+        """Take note that the call is over, and let go of who took its messages: they refer to each other."""
+        super().done()
+        self._through = _refuse
+
     def all_read(self) -> None:
         """Take note that the body ended."""
 

@@ -91,6 +91,14 @@ class Connection(FrameSink):
         for stream in list(self.streams.values()):
             self.forget(stream).reset()
 
+    def close(self) -> None:
+        """Give all calls up, and let go of everything: nothing is read or written any more.
+
+        The parts refer to each other. Kept together, what they hold would stay until the garbage collector runs.
+        """
+        self.lose()
+        del self._reader, self.control, self.sender
+
     def retire(self, text: str) -> None:
         """Ask the client to take another connection for new calls; it has the time of a ping to hear of it."""
         if not self._final:

@@ -35,23 +35,14 @@ class ControlFrames:
         self._sends = 0  # parts of answers before the last ping of the client
         self.greeted = False  # the client's settings came
         self.initial_window = codes.USUAL_WINDOW
-        self._kinds: dict[int, Callable[[int, int, bytes], None]] = {
-            codes.PRIORITY: self._priority,
-            codes.RST_STREAM: self._rst_stream,
-            codes.SETTINGS: self._settings,
-            codes.PUSH_PROMISE: self._push_promise,
-            codes.PING: self._ping,
-            codes.GOAWAY: self._goaway,
-            codes.WINDOW_UPDATE: self._window_update,
-        }
 
     def take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
         """Take a frame; one of an unknown kind is ignored. Raises ConnectionFault where it may not be."""
-        take = self._kinds.get(kind)
+        take = _KINDS.get(kind)
         if take is None:
             self._connection.patience.charge("unknown frames")
         else:
-            take(flags, stream, payload)
+            take(self, flags, stream, payload)
 
     def ping(self, answered: Callable[[], None]) -> None:
         """Ask for a sign of life; `answered` is called when it comes."""
@@ -157,6 +148,18 @@ class ControlFrames:
             self._connection.refuse(stream, PROTOCOL_ERROR)
         elif not sender.widen(found, count):
             self._connection.refuse(stream, FLOW_CONTROL_ERROR)
+
+
+# By class, not by object: bound methods that an object keeps are a reference cycle.
+_KINDS: dict[int, Callable[[ControlFrames, int, int, bytes], None]] = {
+    codes.PRIORITY: ControlFrames._priority,
+    codes.RST_STREAM: ControlFrames._rst_stream,
+    codes.SETTINGS: ControlFrames._settings,
+    codes.PUSH_PROMISE: ControlFrames._push_promise,
+    codes.PING: ControlFrames._ping,
+    codes.GOAWAY: ControlFrames._goaway,
+    codes.WINDOW_UPDATE: ControlFrames._window_update,
+}
 
 
 def _expect(payload: bytes, length: int) -> None:

@@ -1,0 +1,177 @@
+"""What a client sent and left in the middle of is freed with its connection, and not whenever the garbage collector runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import socket
+import ssl
+import tracemalloc
+
+import numpy as np
+import pytest
+import trustme
+import uvloop
+
+from tritonpy import Cancelled, InferRequest, InferResponse, TlsOptions
+from tritonpy_frontend_grpc.stream import Slot, Stream
+from tritonpy_frontend_grpc.stream_call import StreamCall
+from tritonpy_frontend_grpc.wire.carried_call import CarriedCall
+from tritonpy_frontend_h2.http2.connection import Connection
+from tritonpy_frontend_h2.http2.server_stream import ServerStream
+from tritonpy_frontend_h2.protocol import Http2Protocol
+from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
+
+from .fake_engine import PATIENCE_S, FakeEngine, eventually, serving
+from .frames import DATA, HEADERS, HELLO, INFER, STREAM, frame, head
+from .test_leaving_clients import IDLE
+
+SIZE, CLIENTS = 2**20, 8
+KINDS = (InferRequest, CarriedCall, StreamCall, Stream, Slot, ServerStream, Connection, Http2Protocol)
+LOAD = "/inference.GRPCInferenceService/RepositoryModelLoad"
+GZIP = [("grpc-encoding", "gzip")]
+
+
+def announced(flag=0):
+    """Return the beginning of a message of 10 MiB."""
+    return bytes((flag,)) + (10 * SIZE).to_bytes(4, "big")
+
+
+def message(model, size):
+    """Return a whole message that asks a model, with its prefix."""
+    asked = ModelInferRequest(model_name=model, raw_input_contents=[np.zeros(size, np.uint8).tobytes()])
+    asked.inputs.add(name="IN", datatype="UINT8", shape=[size])
+    raw = asked.SerializeToString()
+    return b"\0" + len(raw).to_bytes(4, "big") + raw
+
+
+def data(stream, body, ends=0):
+    """Return frames that any server takes."""
+    parts = [body[at : at + 16384] for at in range(0, len(body), 16384)]
+    return b"".join(frame(DATA, ends if part is parts[-1] else 0, stream, part) for part in parts)
+
+
+def begun(path, body, more=(), streams=1):
+    """Return the frames of calls that are not ended."""
+    return HELLO + b"".join(
+        frame(HEADERS, 4, 2 * number + 1, head(path, more)) + data(2 * number + 1, body) for number in range(streams)
+    )
+
+
+ABANDONED = {
+    "a message": begun(INFER, announced() + bytes(SIZE)),
+    "several messages": begun(INFER, announced() + bytes(SIZE // 4), streams=4),
+    "a compressed message": begun(INFER, announced(1) + bytes(SIZE), GZIP),
+    "a message of a stream": begun(STREAM, announced() + bytes(SIZE)),
+    "a model to load": begun(LOAD, announced() + bytes(SIZE)),
+    "a request behind an open one": begun(STREAM, message("later", 1) + announced() + bytes(SIZE)),
+    "a request that is being computed": begun(INFER, message("later", SIZE)),
+    "a request of a stream that is being computed": begun(STREAM, message("later", SIZE)),
+    "a path that is not there": begun("/nowhere", announced() + bytes(SIZE)),
+    "an answer that is not read": begun(INFER, message("identity", SIZE)),
+    "answers of a stream that are not read": begun(STREAM, message("identity", SIZE)),
+    "a header block": HELLO + frame(HEADERS, 0, 1, bytes(16384)) + frame(9, 0, 1, bytes(16384)) * 12,
+}
+
+
+class Releasing(FakeEngine):
+    """Forgets requests that nobody waits for."""
+
+    def let_go(self):
+        """Answer what was cancelled, as models do."""
+        for request in list(self.held):
+            if request.cancelled:
+                self.held.remove(request)
+                request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
+
+
+def alive():
+    return [type(each).__name__ for each in gc.get_objects() if isinstance(each, KINDS)]
+
+
+def kept():
+    return "\n".join(map(str, [*tracemalloc.take_snapshot().statistics("lineno")[:5], alive()]))
+
+
+@contextlib.asynccontextmanager
+async def nothing_kept(engine):
+    """Fail where what runs inside leaves objects or the bytes of several messages to the collector."""
+
+    def freed():
+        engine.let_go()
+        return tracemalloc.get_traced_memory()[0] < 3 * SIZE and not alive()
+
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        yield
+        await eventually(freed, kept)
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+def leave(port, sent, reset=False, wrap=lambda stream: stream):
+    """Connect, send what is no whole call, read nothing, and leave."""
+    with wrap(socket.create_connection(("127.0.0.1", port), PATIENCE_S)) as stream:
+        with contextlib.suppress(OSError):  # refused by now
+            stream.sendall(sent)
+        stream.recv(1)
+        if reset:
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+
+LOOPS = pytest.mark.parametrize("loop_factory", [None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+
+
+@LOOPS
+@pytest.mark.parametrize("sent", ABANDONED.values(), ids=ABANDONED)
+def test_an_abandoned_call_is_freed(sent, loop_factory):
+    async def scenario():
+        engine = Releasing()
+        async with serving(engine) as frontend:
+            port = int(frontend.address().rpartition(":")[2])
+            await asyncio.to_thread(leave, port, sent)
+            await eventually(lambda: len(asyncio.all_tasks()) <= IDLE["tasks"])
+            async with nothing_kept(engine):
+                for number in range(CLIENTS):
+                    await asyncio.to_thread(leave, port, sent, number % 3 == 0)
+
+    run_on(loop_factory, scenario)
+
+
+@LOOPS
+def test_an_abandoned_call_is_freed_behind_encryption(tmp_path, loop_factory):
+    authority = trustme.CA()
+    files = authority.issue_cert("localhost").private_key_and_cert_chain_pem
+    files.write_to_path(tmp_path / "server.pem")
+    options = TlsOptions(certificate_file=str(tmp_path / "server.pem"), key_file=str(tmp_path / "server.pem"))
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    context.set_alpn_protocols(["h2"])
+
+    async def scenario():
+        engine = Releasing()
+        async with serving(engine, tls=options) as frontend:
+            port = int(frontend.address().rpartition(":")[2])
+
+            def left():
+                leave(
+                    port,
+                    ABANDONED["a message"],
+                    wrap=lambda each: context.wrap_socket(each, server_hostname="localhost"),
+                )
+
+            await asyncio.to_thread(left)
+            async with nothing_kept(engine):
+                for _ in range(CLIENTS):
+                    await asyncio.to_thread(left)
+
+    run_on(loop_factory, scenario)
+
+
+def run_on(loop_factory, scenario):
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(asyncio.wait_for(scenario(), 3 * PATIENCE_S))
