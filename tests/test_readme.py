@@ -94,6 +94,12 @@ def test_the_figure_of_the_readme_is_one_of_the_results() -> None:
     assert any(row in line and line.endswith(f"| {our_cpu} / {their_cpu} |") for line in rows), row
 
 
+def test_the_size_that_the_readme_names_is_one_of_the_results() -> None:
+    size = re.search(r"ONNX Runtime takes (\d+ MiB) of disk and (\d+ MiB) of memory", README)
+    assert size
+    assert re.search(rf"\| onnxruntime \| {size[1]} \| [^|]* \| [^|]* \| {size[2]} \|", page_text("bench/RESULTS.md"))
+
+
 def test_the_readme_is_short_and_leads_to_every_page() -> None:
     assert len(README.splitlines()) < 120
     found, waiting = set[Path](), [ROOT / "README.md"]

@@ -1,4 +1,4 @@
-"""The HTTP/REST frontend: Triton's protocol on Litestar and uvicorn."""
+"""The HTTP/REST frontend: Triton's protocol."""
 
 from __future__ import annotations
 

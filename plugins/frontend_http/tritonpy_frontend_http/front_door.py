@@ -28,9 +28,9 @@ _PLAIN = b"text/plain"  # what Triton calls the errors, JSON too, that come befo
 
 
 class FrontDoor:
-    """Answers probes itself: a server is ready long before the framework of the management routes is imported.
+    """Answers probes itself: a server is ready before the management routes are imported.
 
-    The import takes half a second, so it happens in a thread, when `import_routes` is called or the first request wants a route.
+    The import happens in a thread, when `import_routes` is called or the first request wants a route.
     `make_room` returns the room of one generate call.
     """
 
@@ -58,8 +58,6 @@ class FrontDoor:
         elif not _is_known(path):
             await _send(send, 404, _NO_PATH_BODY, _PLAIN)
         else:
-            if scope["method"] == "OPTIONS":  # the framework would answer it by itself
-                scope = {**scope, "method": "TRACE"}
             await (await self.import_routes())(scope, receive, send)
 
     def import_routes(self) -> asyncio.Future[Any]:
@@ -97,7 +95,7 @@ class FrontDoor:
 
 
 def _is_known(path: str) -> bool:
-    # Litestar would take "/v2/" and "//v2" for "/v2", "%2F" for "/", and any text for a version; to Triton no such path exists.
+    # Routes see the path with its escapes decoded, "%2F" as "/"; to Triton no such path exists.
     if path.endswith("/") or "//" in path or "%2f" in path.lower():
         return False
     versioned = _VERSIONED.match(path)

@@ -1,23 +1,17 @@
-"""The management routes, as Litestar handlers; their OpenAPI description is at `/schema`."""
+"""The management routes; their OpenAPI description is at `/schema`."""
 
 from __future__ import annotations
 
 import binascii
 import logging
 from base64 import b64decode
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from litestar import Litestar, MediaType, Request, Response, get, post
-from litestar.exceptions import HTTPException
-from litestar.openapi import OpenAPIConfig
-from litestar.params import FromPath
 
 from tritonpy import (
     LOAD_CALLS,
     MODEL_CALLS,
-    Cancelled,
     Engine,
     Internal,
     InvalidArgument,
@@ -27,22 +21,16 @@ from tritonpy import (
     ServerMetadata,
     TritonError,
     Unsupported,
-    __version__,
     config_to_dict,
-    incident,
     named_versions,
 )
 from tritonpy_frontend_http import json_document as document
-from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import STATUS, error_body
-from tritonpy_frontend_http.generate.body import read_body
 from tritonpy_frontend_http.infer_calls import model_version
-from tritonpy_frontend_http.routes_operations import operation_handlers
-from tritonpy_frontend_http.routes_settings import settings_handlers
+from tritonpy_frontend_http.router import PLAIN, ManagementApp, Reply, Request, Route, routes
+from tritonpy_frontend_http.routes_operations import operation_routes
+from tritonpy_frontend_http.routes_settings import settings_routes
 from tritonpy_frontend_http.routes_shared_memory import SharedMemoryRoutes
-
-_PLAIN = {"content-type": "text/plain"}
-_DONE = Response("", status_code=200, media_type="application/json")
 
 
 class Statistics(msgspec.Struct):
@@ -51,129 +39,114 @@ class Statistics(msgspec.Struct):
     model_stats: list[ModelStatistics]
 
 
-class Routes:
-    """The handlers of one engine. What may take long runs in a thread, the rest answers from memory."""
-
-    def __init__(self, engine: Engine, limit: int) -> None:
-        self._engine = engine
-        self._limit = limit
-
-    def handlers(self) -> list[Any]:
-        """Return the route handlers for a Litestar application."""
-        return [
-            *_readiness(self._engine),
-            *_metadata(self._engine),
-            *_statistics(self._engine),
-            *self._repository(),
-            *settings_handlers(self._engine, self._limit),
-            *SharedMemoryRoutes(self._engine, self._limit).handlers(),
-            *operation_handlers(self._engine, self._content),
-        ]
-
-    def _repository(self) -> list[Any]:
-        engine = self._engine
-
-        @post(["/v2/repository/index", "/v2/repository/{repository:str}/index"], status_code=200)
-        async def repository_index(request: Request[Any, Any, Any]) -> list[ModelIndex]:
-            """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
-            body = await self._body(request)
-            ready = body["ready"] if document.has(body, "ready") else False
-            if not isinstance(ready, bool):
-                raise InvalidArgument("Invalid value for 'ready': expected a boolean")
-            return list(engine.repository_index(ready))
-
-        @post(_both("load"), status_code=200)
-        async def load_model(
-            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
-        ) -> Response[str]:
-            """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
-            _refuse_repository(repository)
-            asked = _load_parameters(await self._body(request))
-            await LOAD_CALLS.run(engine.load_model, model, *asked)
-            return _DONE
-
-        @post(_both("unload"), status_code=200)
-        async def unload_model(
-            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
-        ) -> Response[str]:
-            """Start to unload a model, or some `versions`; `parameters` may ask to unload its dependents too."""
-            _refuse_repository(repository)
-            body = await self._body(request)
-            await MODEL_CALLS.run(engine.unload_model, model, _unload_dependents(body), _unload_versions(body))
-            return _DONE
-
-        return [repository_index, load_model, unload_model]
-
-    async def _document(self, request: Request[Any, Any, Any]) -> Any:
-        body = await request.body()
-        check_json_size(len(body), self._limit)
-        return document.parse(body)
-
-    async def _body(self, request: Request[Any, Any, Any]) -> Any:
-        content = await self._content(request)
-        return {} if content is None else content
-
-    async def _content(self, request: Request[Any, Any, Any]) -> Any:
-        body = await read_body(request.receive, self._limit)
-        if body is None:
-            raise Cancelled("the client left in the middle of its request")
-        check_json_size(body.size, self._limit)
-        return document.parse(body.data) if body.data else None
+def management_app(engine: Engine, log: logging.Logger, limit: int) -> ManagementApp:
+    """Return the ASGI application of the routes; `limit` bounds JSON bodies in bytes."""
+    found = [
+        *_readiness(engine),
+        *_metadata(engine),
+        *_statistics(engine),
+        *_repository(engine, limit),
+        *settings_routes(engine, limit),
+        *SharedMemoryRoutes(engine, limit).routes(),
+        *operation_routes(engine, limit),
+    ]
+    return ManagementApp(found, log)
 
 
-def _both(action: str) -> list[str]:
+# What may take long runs in a thread, the rest answers from memory.
+
+
+def _repository(engine: Engine, limit: int) -> list[Route]:
+    async def content(request: Request) -> Any:
+        found = await request.json(limit)
+        return {} if found is None else found
+
+    async def repository_index(request: Request) -> list[ModelIndex]:
+        """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
+        body = await content(request)
+        ready = body["ready"] if document.has(body, "ready") else False
+        if not isinstance(ready, bool):
+            raise InvalidArgument("Invalid value for 'ready': expected a boolean")
+        return list(engine.repository_index(ready))
+
+    async def load_model(request: Request) -> Reply:
+        """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
+        _refuse_repository(request.parameters.get("repository", ""))
+        asked = _load_parameters(await content(request))
+        await LOAD_CALLS.run(engine.load_model, request.parameters["model"], *asked)
+        return Reply()
+
+    async def unload_model(request: Request) -> Reply:
+        """Start to unload a model, or some `versions`; `parameters` may ask to unload its dependents too."""
+        _refuse_repository(request.parameters.get("repository", ""))
+        body = await content(request)
+        model, dependents = request.parameters["model"], _unload_dependents(body)
+        await MODEL_CALLS.run(engine.unload_model, model, dependents, _unload_versions(body))
+        return Reply()
+
+    index = ["/v2/repository/index", "/v2/repository/{repository}/index"]
     return [
-        f"/v2/repository/models/{{model:str}}/{action}",
-        f"/v2/repository/{{repository:str}}/models/{{model:str}}/{action}",
+        *routes("POST", index, repository_index, list[ModelIndex]),
+        *routes("POST", _both("load"), load_model),
+        *routes("POST", _both("unload"), unload_model),
     ]
 
 
+def _both(action: str) -> list[str]:
+    return [f"/v2/repository/models/{{model}}/{action}", f"/v2/repository/{{repository}}/models/{{model}}/{action}"]
+
+
 def _versioned(rest: str) -> list[str]:
-    return [f"/v2/models/{{model:str}}{rest}", f"/v2/models/{{model:str}}/versions/{{version:str}}{rest}"]
+    return [f"/v2/models/{{model}}{rest}", f"/v2/models/{{model}}/versions/{{version}}{rest}"]
 
 
-def _readiness(engine: Engine) -> list[Any]:
-    @get(_versioned("/ready"), exception_handlers={TritonError: _on_unreadiness})
-    async def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
+def _named(request: Request) -> tuple[str, int]:
+    return request.parameters["model"], model_version(request.parameters.get("version", ""))
+
+
+def _readiness(engine: Engine) -> list[Route]:
+    async def model_ready(request: Request) -> Reply:
         """Say whether a model serves: 200 without a body, or 400."""
-        if not await MODEL_CALLS.run(engine.is_model_ready, model, model_version(version)):
+        if not await MODEL_CALLS.run(engine.is_model_ready, *_named(request)):
             raise InvalidArgument("Model version not ready")
-        return Response("", status_code=200, headers=_PLAIN)
+        return Reply(content_type=PLAIN)
 
-    return [model_ready]
+    return routes("GET", _versioned("/ready"), model_ready, on_error=_on_unreadiness)
 
 
-def _metadata(engine: Engine) -> list[Any]:
-    @get("/v2", sync_to_thread=False)
-    def server_metadata() -> ServerMetadata:
+def _metadata(engine: Engine) -> list[Route]:
+    async def server_metadata(_request: Request) -> ServerMetadata:
         """Describe the server."""
         return engine.server_metadata()
 
-    @get(_versioned(""), sync_to_thread=False)
-    def model_metadata(model: FromPath[str], version: FromPath[str] = "") -> ModelMetadata:
+    async def model_metadata(request: Request) -> ModelMetadata:
         """Describe a model."""
-        return engine.model_metadata(model, model_version(version))
+        return engine.model_metadata(*_named(request))
 
-    @get(_versioned("/config"), sync_to_thread=False)
-    def model_config(model: FromPath[str], version: FromPath[str] = "") -> dict[str, Any]:
+    async def model_config(request: Request) -> dict[str, Any]:
         """Return a model's whole configuration."""
-        return config_to_dict(engine.model_config(model, model_version(version)))
+        return config_to_dict(engine.model_config(*_named(request)))
 
-    return [server_metadata, model_metadata, model_config]
+    return [
+        *routes("GET", ["/v2"], server_metadata, ServerMetadata),
+        *routes("GET", _versioned(""), model_metadata, ModelMetadata),
+        *routes("GET", _versioned("/config"), model_config, dict[str, Any]),
+    ]
 
 
-def _statistics(engine: Engine) -> list[Any]:
-    @get("/v2/models/stats", sync_to_thread=False)
-    def all_statistics() -> Statistics:
+def _statistics(engine: Engine) -> list[Route]:
+    async def all_statistics(_request: Request) -> Statistics:
         """Return the statistics of every model."""
         return Statistics(list(engine.statistics()))
 
-    @get(_versioned("/stats"), sync_to_thread=False)
-    def model_statistics(model: FromPath[str], version: FromPath[str] = "") -> Statistics:
+    async def model_statistics(request: Request) -> Statistics:
         """Return the statistics of a model."""
-        return Statistics(list(engine.statistics(model, model_version(version))))
+        return Statistics(list(engine.statistics(*_named(request))))
 
-    return [all_statistics, model_statistics]
+    return [
+        *routes("GET", ["/v2/models/stats"], all_statistics, Statistics),
+        *routes("GET", _versioned("/stats"), model_statistics, Statistics),
+    ]
 
 
 def _refuse_repository(name: str) -> None:
@@ -227,52 +200,6 @@ def _unload_versions(body: Any) -> list[int]:
     return named_versions(document.as_string(parameters["versions"]))
 
 
-def _json(status: int, text: str) -> Response[bytes]:
-    return Response(error_body(text), status_code=status, media_type=MediaType.JSON)
-
-
-def _on_triton_error(_request: object, error: TritonError) -> Response[bytes]:
-    return _json(STATUS[error.code], error.message)
-
-
-_PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
-
-
-def _on_unreadiness(_request: object, error: TritonError) -> Response[bytes]:
+def _on_unreadiness(error: TritonError) -> Reply:
     # JSON, but not called so: Triton's own words
-    return Response(error_body(error.message), status_code=STATUS[error.code], headers=_PLAIN)
-
-
-def _on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
-    status = error.status_code
-    body = error_body(_PHRASES.get(status, error.detail))
-    plain = status == 404 or (status == 405 and request.url.path.endswith("/ready"))
-    return Response(body, status_code=status, headers=_PLAIN if plain else {"content-type": MediaType.JSON})
-
-
-def _on_incident(log: logging.Logger) -> Callable[[Any, Exception], Response[bytes]]:
-    def handle(request: Any, error: Exception) -> Response[bytes]:
-        return _on_triton_error(request, incident(log, request.url.path, error))
-
-    return handle
-
-
-def _operation_id(_handler: object, method: str, path: Sequence[Any]) -> str:
-    # Litestar's own gives two paths of one handler the same name.
-    parts = [part if isinstance(part, str) else f"by_{part.name}" for part in path]
-    return "_".join([method.lower(), *parts])
-
-
-def management_app(engine: Engine, log: logging.Logger, limit: int) -> Litestar:
-    """Return the ASGI application of the routes; `limit` bounds JSON bodies in bytes."""
-    return Litestar(
-        Routes(engine, limit).handlers(),
-        openapi_config=OpenAPIConfig("tritonpy", __version__, operation_id_creator=_operation_id),
-        exception_handlers={
-            TritonError: _on_triton_error,
-            HTTPException: _on_http_error,
-            Exception: _on_incident(log),
-        },
-        request_max_body_size=None,
-        logging_config=None,
-    )
+    return Reply(error_body(error.message), STATUS[error.code], PLAIN)

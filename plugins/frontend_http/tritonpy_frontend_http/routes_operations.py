@@ -1,46 +1,35 @@
-"""The routes of the management operations that the server offers, as Litestar handlers."""
+"""The routes of the management operations that the server offers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from litestar import HttpMethod, Request, Response
-from litestar.handlers import HTTPRouteHandler
+import msgspec
 
 from tritonpy import MODEL_CALLS, Engine, Internal, InvalidArgument, Operation, OperationCall
+from tritonpy_frontend_http.router import Reply, Request, Route
 
 _REVISION = re.compile(r'"?([0-9]{1,18})"?')
 
-Body = Callable[[Request[Any, Any, Any]], Awaitable[Any]]
-"""Reads the body of a request as plain JSON; None where there is none."""
+
+def operation_routes(engine: Engine, limit: int) -> list[Route]:
+    """Return the routes of what `engine` offers; `limit` bounds JSON bodies in bytes."""
+    return [_route(engine, operation, limit) for operation in engine.operations()]
 
 
-def operation_handlers(engine: Engine, body: Body) -> list[Any]:
-    """Return the route handlers of what `engine` offers."""
-    return [_handler(engine, operation, body) for operation in engine.operations()]
-
-
-def _handler(engine: Engine, operation: Operation, body: Body) -> HTTPRouteHandler:
-    async def answer(request: Request[Any, Any, Any]) -> Response[Any]:
+def _route(engine: Engine, operation: Operation, limit: int) -> Route:
+    async def answer(request: Request) -> Reply:
         try:
-            content = await body(request)
+            content = await request.json(limit)
         except Internal as error:  # what Triton calls broken JSON is for its own calls
             raise InvalidArgument(error.message) from None
-        call = OperationCall(dict(request.path_params), content, _revision(request.headers.get("if-match", "")))
+        call = OperationCall(dict(request.parameters), content, _revision(request.header("if-match")))
         answered = await MODEL_CALLS.run(engine.operate, operation.name, call)
-        return Response(answered, status_code=200, headers=_tag(answered), media_type="application/json")
+        return Reply(msgspec.json.encode(answered), headers=_tag(answered))
 
-    route = HTTPRouteHandler(
-        "/v2/" + re.sub(r"\{([a-z_]+)\}", r"{\1:str}", operation.path),
-        http_method=HttpMethod(operation.method),
-        status_code=200,
-        name=operation.name,
-        summary=operation.summary,
-        tags=["operations"],
-    )
-    return route(answer)
+    path = f"/v2/{operation.path}"
+    return Route(operation.method, path, answer, dict[str, Any], summary=operation.summary, tag="operations")
 
 
 def _revision(text: str) -> int | None:

@@ -1,64 +1,63 @@
-"""The routes of trace and log settings, as Litestar handlers."""
+"""The routes of trace and log settings."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from litestar import Request, get, post
-from litestar.params import FromPath
-
 from tritonpy import MODEL_CALLS, Engine, TraceChanges
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http import settings_json as settings
-from tritonpy_frontend_http.decode import check_json_size
+from tritonpy_frontend_http.router import Request, Route, routes
 
 _OF_SERVER = "/v2/trace/setting"
-_OF_MODEL = "/v2/models/{model:str}/trace/setting"
+_OF_MODEL = "/v2/models/{model}/trace/setting"
 
 
-def settings_handlers(engine: Engine, limit: int) -> list[Any]:
-    """Return the route handlers; `limit` bounds JSON bodies in bytes."""
+def settings_routes(engine: Engine, limit: int) -> list[Route]:
+    """Return the routes; `limit` bounds JSON bodies in bytes."""
     return [*_tracing(engine, limit), *_logging(engine, limit)]
 
 
-async def _document(request: Request[Any, Any, Any], limit: int) -> Any:
-    body = await request.body()
-    check_json_size(len(body), limit)
-    return document.parse(body)
+async def _document(request: Request, limit: int) -> Any:
+    return document.parse(await request.body(limit))
 
 
-def _tracing(engine: Engine, limit: int) -> list[Any]:
+def _tracing(engine: Engine, limit: int) -> list[Route]:
     def changed(changes: TraceChanges, model: str) -> dict[str, Any]:
         engine.change_trace_settings(changes, model)
         return settings.trace_document(engine.trace_settings(model))
 
-    @get([_OF_SERVER, _OF_MODEL])
-    async def trace_settings(model: FromPath[str] = "") -> dict[str, Any]:
-        """Tell which requests are traced, of one model or of those without settings of their own."""
+    async def trace_settings(request: Request) -> dict[str, Any]:
+        """Return which requests are traced, of one model or of those without settings of their own."""
+        model = request.parameters.get("model", "")
         return settings.trace_document(await MODEL_CALLS.run(engine.trace_settings, model))
 
-    @post([_OF_SERVER, _OF_MODEL], status_code=200)
-    async def change_trace_settings(request: Request[Any, Any, Any], model: FromPath[str] = "") -> dict[str, Any]:
+    async def change_trace_settings(request: Request) -> dict[str, Any]:
         """Trace other requests from now on; null clears a setting."""
+        model = request.parameters.get("model", "")
         if model:  # an unknown one is refused before what is wrong with the body
             await MODEL_CALLS.run(engine.trace_settings, model)
         changes = settings.read_trace_changes(await _document(request, limit))
         return await MODEL_CALLS.run(changed, changes, model)
 
-    return [trace_settings, change_trace_settings]
+    return [
+        *routes("GET", [_OF_SERVER, _OF_MODEL], trace_settings, dict[str, Any]),
+        *routes("POST", [_OF_SERVER, _OF_MODEL], change_trace_settings, dict[str, Any]),
+    ]
 
 
-def _logging(engine: Engine, limit: int) -> list[Any]:
-    @get("/v2/logging", sync_to_thread=False)
-    def log_settings() -> dict[str, Any]:
-        """Tell what the server logs and how."""
+def _logging(engine: Engine, limit: int) -> list[Route]:
+    async def log_settings(_request: Request) -> dict[str, Any]:
+        """Return what the server logs and how."""
         return settings.log_document(engine.log_settings())
 
-    @post("/v2/logging", status_code=200)
-    async def change_log_settings(request: Request[Any, Any, Any]) -> dict[str, Any]:
+    async def change_log_settings(request: Request) -> dict[str, Any]:
         """Log otherwise from now on."""
         for changes in settings.read_log_changes(await _document(request, limit)):
             engine.change_log_settings(changes)
         return settings.log_document(engine.log_settings())
 
-    return [log_settings, change_log_settings]
+    return [
+        *routes("GET", ["/v2/logging"], log_settings, dict[str, Any]),
+        *routes("POST", ["/v2/logging"], change_log_settings, dict[str, Any]),
+    ]

@@ -8,11 +8,9 @@ from base64 import b64decode
 from collections.abc import Callable
 from typing import Any
 
-from litestar import Request, Response, get, post
-
 from tritonpy import CudaRegion, Engine, InvalidArgument, RegionKind, SystemRegion
 from tritonpy_frontend_http import json_document as document
-from tritonpy_frontend_http.decode import check_json_size
+from tritonpy_frontend_http.router import Reply, Request, Route, routes
 
 _HANDLE_BYTES = 64
 
@@ -27,37 +25,35 @@ class SharedMemoryRoutes:
         self._engine = engine
         self._limit = limit
 
-    def handlers(self) -> list[Any]:
-        """Return the route handlers for a Litestar application."""
-        return [*self._of(RegionKind.SYSTEM, self._register_system), *self._of(RegionKind.CUDA, self._register_cuda)]
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        system = self._of(RegionKind.SYSTEM, self._register_system, list[SystemRegion])
+        return [*system, *self._of(RegionKind.CUDA, self._register_cuda, list[CudaRegion])]
 
-    def _of(self, kind: RegionKind, register: Callable[[str, Any], None]) -> list[Any]:
+    def _of(self, kind: RegionKind, register: Callable[[str, Any], None], listed: Any) -> list[Route]:
         engine = self._engine
 
-        @get(_paths(kind, "status"), name=f"{kind} shared memory status", sync_to_thread=False)
-        def status(request: Request[Any, Any, Any]) -> list[SystemRegion | CudaRegion]:
+        async def status(request: Request) -> list[SystemRegion | CudaRegion]:
             """List the registered regions."""
             return list(engine.regions(kind, _region(request)))
 
-        @post(_paths(kind, "register"), name=f"{kind} shared memory register", status_code=200)
-        async def register_region(request: Request[Any, Any, Any]) -> Response[str]:
+        async def register_region(request: Request) -> Reply:
             """Register a region: from then on inputs and outputs may lie there."""
             name = _region(request)
             await asyncio.to_thread(engine.check_region, kind, name)
-            body = await request.body()
-            check_json_size(len(body), self._limit)
-            await asyncio.to_thread(register, name, document.parse(body))
-            return _done()
+            await asyncio.to_thread(register, name, document.parse(await request.body(self._limit)))
+            return Reply()
 
-        @post(
-            _paths(kind, "unregister"), name=f"{kind} shared memory unregister", status_code=200, sync_to_thread=False
-        )
-        def unregister(request: Request[Any, Any, Any]) -> Response[str]:
+        async def unregister(request: Request) -> Reply:
             """Unregister a region, or all; requests in flight keep theirs."""
             engine.unregister_regions(kind, _region(request))
-            return _done()
+            return Reply()
 
-        return [status, register_region, unregister]
+        return [
+            *routes("GET", _paths(kind, "status"), status, listed),
+            *routes("POST", _paths(kind, "register"), register_region),
+            *routes("POST", _paths(kind, "unregister"), unregister),
+        ]
 
     def _register_system(self, name: str, body: Any) -> None:
         key = document.as_string(_field(body, "key"))
@@ -73,10 +69,10 @@ class SharedMemoryRoutes:
 
 
 def _paths(kind: RegionKind, action: str) -> list[str]:
-    return [f"/v2/{kind}sharedmemory/{action}", f"/v2/{kind}sharedmemory/region/{{region:str}}/{action}"]
+    return [f"/v2/{kind}sharedmemory/{action}", f"/v2/{kind}sharedmemory/region/{{region}}/{action}"]
 
 
-def _region(request: Request[Any, Any, Any]) -> str:
+def _region(request: Request) -> str:
     """Return the region that the path names, "" for none."""
     parts: list[str] = request.scope["raw_path"].decode("latin-1").split("/")
     return parts[4] if parts[3] == "region" else ""
@@ -96,7 +92,3 @@ def _decoded(text: str) -> bytes:
     if len(handle) != _HANDLE_BYTES:
         raise InvalidArgument("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
     return handle
-
-
-def _done() -> Response[str]:
-    return Response("", status_code=200, media_type="application/json")
