@@ -74,3 +74,12 @@ def test_a_stopped_scheduler_refuses_and_serves_what_waits(scheduler, request_of
 def test_the_next_request_may_wait_at_a_worker_because_it_cannot_become_a_larger_batch():
     assert DirectScheduler.prefetch
     assert not Scheduler.prefetch
+
+
+def test_what_was_not_executed_comes_before_what_waits(scheduler, request_of):
+    first, second, third = (request_of(name) for name in "abc")
+    for each in (first, second, third):
+        scheduler.enqueue(each)
+    taken = [*scheduler.take(0, 0).requests, *scheduler.take(0, 0).requests]
+    assert scheduler.take_back(taken) == ()
+    assert scheduler.pending() == (first, second, third)

@@ -37,6 +37,12 @@ class DirectScheduler(Scheduler):
         """Cut the oldest request, whatever its own batch size."""
         return Batch([self._queue.popleft()]) if self._queue else None
 
+    def take_back(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
+        """Put `requests` before those that wait."""
+        for request in reversed(requests):
+            self._queue.appendleft(request)
+        return ()
+
     def cancel(self, request: InferRequest) -> None:
         """Drop `request` and answer it, if it waits here."""
         try:

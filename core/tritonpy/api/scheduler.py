@@ -118,6 +118,19 @@ class Scheduler(ABC):
         Asked before the requests that it had are answered with an error. What cannot run without that memory is refused here.
         """
 
+    def restored(self, instance: int) -> None:
+        """Take note that `instance`, which was lost, serves again (optional).
+
+        Until then another instance is the better place for what is bound to none.
+        """
+
+    def take_back(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
+        """Let requests wait again, before all others, whose instance ended before it executed them, oldest first (optional).
+
+        Called before `lost`. Returns those that cannot run again, which are answered with an error; the default returns all.
+        """
+        return requests
+
     def is_live(self) -> bool:
         """Say whether sequences live to which requests that are still to come belong (optional).
 

@@ -22,6 +22,10 @@ class RequestLine(ABC):
     def append(self, request: InferRequest) -> None:
         """Add `request`."""
 
+    def appendleft(self, request: InferRequest) -> None:
+        """Add a request again that was removed and not run (optional); by default it is like a new one."""
+        self.append(request)
+
     @abstractmethod
     def popleft(self) -> InferRequest:
         """Remove and return the first. Raises IndexError where there is none."""

@@ -128,8 +128,8 @@ class FrontendProcess:
         self._restart = asyncio.get_running_loop().create_task(self._start_again(lived_s))
 
     async def _start_again(self, lived_s: float) -> None:
+        delay_s = self._backoff.after_death_s(lived_s)
         while True:
-            delay_s = self._backoff.delay_s(lived_s)
             if delay_s:
                 log.warning("%s is started again in %g s", self._name, delay_s)
                 await asyncio.sleep(delay_s)
@@ -139,7 +139,7 @@ class FrontendProcess:
                     await self._tell_serving(frontend)
             except StartupError as error:
                 log.error("%s failed to start again: %s", self._name, error)
-                lived_s = 0.0
+                delay_s = self._backoff.after_failed_start_s()
             else:
                 log.info("%s is started again", self._name)
                 return

@@ -11,7 +11,7 @@ class Kind:
 
     RETURN = 0
     # Server to worker.
-    START = 1  # extras: what to run
+    START = 1  # extras: what to run; descriptors: memory for `progress`, and a lifeline
     EXECUTE = 2  # words: see executions; rows: the inputs of the requests
     CANCEL = 3  # words: numbers of requests
     CALL_ANSWER = 4  # words: call, flags; rows: at most one, the outputs; extras: error, parameters

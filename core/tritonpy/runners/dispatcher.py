@@ -176,6 +176,27 @@ class Dispatcher:
             self._scheduler.lost(slot.index)
         self.flush()
 
+    def restored(self, slot: Slot) -> None:
+        """Take note that an instance whose memory was lost serves again."""
+        with self.lock:
+            self._scheduler.restored(slot.index)
+        self.flush()
+
+    def take_back(self, requests: Sequence[InferRequest]) -> list[InferRequest]:
+        """Let requests wait again whose instance ended before it executed them, oldest first; return those that cannot."""
+        with self.lock:
+            refused = list(self._scheduler.take_back(requests))
+            for request in requests:
+                if request not in refused and request.batch is not None:
+                    request.batch.instance.open -= 1
+                    request.batch = None
+                    self.waiting += 1
+                    if request.cancelled:  # its instance was told, and is gone
+                        self._scheduler.cancel(request)
+            self._tell_release(None, False)
+        self.flush()
+        return refused
+
     def cancel(self, request: InferRequest) -> None:
         """Let the scheduler drop `request` if it still waits."""
         if not self._has_instances:

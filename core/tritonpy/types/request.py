@@ -118,6 +118,7 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     batch: Batch | None = None
     cache: CacheLook | None = None
     batch_size: int = 1
+    lost_workers: int = 0  # worker processes that had it when they ended
     unchecked_strings: bool = False
     answered: bool = False
     cancelled: bool = False

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -89,6 +90,26 @@ def test_a_worker_killed_from_outside_while_many_wait_answers_each_exactly_once(
         assert len(outcomes) == 20
         assert any("killed by signal 9" in str(outcome) for outcome in outcomes)
         assert outcomes[-1] == 1  # those that waited are served by the next process
+
+
+def test_a_request_that_ends_its_worker_costs_no_other_request_an_answer(tmp_path: Path) -> None:
+    write_model(tmp_path, "breaks", BREAKS.format("os._exit(3)"))
+    with served(tmp_path) as server:
+        client = InProcessClient(server)
+
+        def send(value: int) -> Any:
+            tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.full((1, 1), value, np.int64))
+            return client.async_infer("breaks", [tensor])
+
+        ask(server, "breaks", (1,))
+        for _ in range(3):
+            calls = [(value, send(value)) for value in (1, 2, 3, -1, 4, 5, 6)]
+            for value, call in calls:
+                if value > 0:
+                    assert call.get_result().as_numpy("OUT").tolist() == [[2 * value]]
+                else:
+                    with pytest.raises(InferenceServerException, match="exited with status 3"):
+                        call.get_result()
 
 
 def test_an_endless_loop_is_ended_by_the_limit(tmp_path: Path) -> None:

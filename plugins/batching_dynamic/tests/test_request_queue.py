@@ -222,3 +222,17 @@ def test_what_is_overdue_leaves_a_line_and_the_others_stay_in_its_order(fill):
     fill(queue, ("a", {}), ("b", {"timeout_us": 10}), ("c", {}), ("d", {"timeout_us": 10}))
     assert names(queue.expire(10_001)) == ["d", "b"]
     assert (names(queue), queue.size) == (["c", "a"], 2)
+
+
+def test_what_was_not_run_comes_first_in_its_level_with_the_time_out_that_it_had(fill):
+    levels = {1: QueuePolicy(timeout_ns=5, max_size=1), 2: QueuePolicy()}
+    queue = RequestQueue(QueuePolicy(), levels, levels=2, default_level=2)
+    fill(queue, ("a", {"priority": 1}), ("b", {"priority": 2}), ("c", {"priority": 2}))
+    taken = queue.pop(2)
+    fill(queue, ("d", {"priority": 1}))
+    epoch = queue.epoch
+    for request in reversed(taken):
+        queue.appendleft(request)
+    assert (names(queue), queue.size) == (["a", "d", "b", "c"], 4)
+    assert queue.epoch > epoch
+    assert names(queue.expire(5)) == ["a", "d"]

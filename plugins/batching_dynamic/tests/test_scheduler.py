@@ -240,3 +240,12 @@ def test_a_test_variable_that_is_no_number_is_refused(scheduler_of, monkeypatch)
         InvalidArgument, match="TRITONSERVER_DELAY_SCHEDULER must be a number of requests, it is 'many'"
     ):
         scheduler_of(PLAIN)
+
+
+def test_what_was_not_executed_runs_before_what_waits(scheduler_of, request_of):
+    scheduler = scheduler_of(PLAIN)
+    for name in "abcde":
+        scheduler.enqueue(request_of(name))
+    batch = scheduler.take(0, 0)
+    assert scheduler.take_back(batch.requests) == ()
+    assert [taken(scheduler), taken(scheduler)] == [["a", "b", "c", "d"], ["e"]]

@@ -82,6 +82,15 @@ class RequestQueue:
         level.waiting.append(request)
         self.size += 1
 
+    def appendleft(self, request: InferRequest) -> None:
+        """Add a request again that was removed and not run, before the others of its level; its time-out is what it was."""
+        level = self._level_of(request) or self._open(self._number_of(request), self._default_policy)
+        self.epoch += 1
+        if level.times_out:
+            self._watch(request, level.policy)
+        level.waiting.appendleft(request)
+        self.size += 1
+
     def extend(self, requests: Sequence[InferRequest]) -> bool:
         """Add requests that are alike at the end; False, and nothing is added, where they change the order, may time out, or are more than the level allows."""
         if not self.in_order:

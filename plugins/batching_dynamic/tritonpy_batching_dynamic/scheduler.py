@@ -93,6 +93,13 @@ class DynamicScheduler(Scheduler):
             self._policy.cut(self._window.look(self._queue), count, now_ns)
         return Batch(self._queue.pop(count))
 
+    def take_back(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
+        """Put `requests` before those that wait at their level, whatever room its policy leaves."""
+        for request in reversed(requests):
+            self._queue.appendleft(request)
+        self._decision_end_ns = 0
+        return ()
+
     def cancel(self, request: InferRequest) -> None:
         """Drop `request` and answer it, if it waits here."""
         if self._queue.remove(request):

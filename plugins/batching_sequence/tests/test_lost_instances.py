@@ -115,3 +115,73 @@ def test_an_instance_that_nobody_knows_is_no_loss():
     world.scheduler.lost(7)
     world.send(1, start=True)
     assert world.run() == ["1.1"]
+
+
+@pytest.mark.parametrize("strategy", ["direct {}", "oldest { max_candidate_sequences: 1 }"])
+def test_while_an_instance_is_down_sequences_begin_at_the_others(strategy):
+    world = World(text_of(strategy, batch=1), instances=2)
+    waiting = world.send(1, start=True)
+    lose(world, 0)
+    assert world.run(1) == ["1.1"]
+    world.send(1, end=True)
+    world.run(1)
+    for number in (2, 3):
+        world.send(number, start=True, end=True)
+        assert world.run(1) == [f"{number}.1"]
+    assert world.error(waiting) == ""
+    world.scheduler.restored(0)
+    world.send(4, start=True)
+    assert world.run(0) == ["4.1"]
+
+
+def test_a_sequence_that_had_to_sit_at_an_instance_that_is_down_moves_to_the_first_free_seat():
+    world = World(text_of(batch=1), instances=2)
+    lose(world, 0)
+    world.send(1, start=True)
+    first, second = world.send(2, start=True), world.send(3, start=True)
+    assert world.run(1) == ["1.1"]
+    world.send(1, end=True)
+    assert [world.run(1), world.run(1)] == [["1.2"], ["2.1"]]
+    world.scheduler.restored(0)
+    assert world.run(0) == ["3.1"]
+    assert (world.error(first), world.error(second)) == ("", "")
+
+
+def test_where_every_instance_is_down_sequences_keep_a_seat_so_that_they_can_be_refused():
+    world = World(text_of(batch=1), instances=2)
+    lose(world, 0)
+    lose(world, 1)
+    world.send(1, start=True)
+    world.send(2, start=True)
+    assert [world.ready(0), world.ready(1)] == [True, True]
+
+
+def test_a_sequence_that_was_not_executed_begins_anew_and_elsewhere():
+    world = World(text_of("oldest { max_candidate_sequences: 1 }", batch=1), instances=2)
+    request = world.send(1, start=True)
+    world.take(0)
+    world.open.clear()
+    assert world.scheduler.take_back([request]) == []
+    world.scheduler.lost(0)
+    assert world.run(1) == ["1.1"]
+    assert world.error(request) == ""
+
+
+def test_a_later_request_that_was_not_executed_ends_with_its_sequence():
+    world = World(text_of())
+    world.send(1, start=True)
+    world.run()
+    request = world.send(1)
+    world.take()
+    world.open.clear()
+    assert world.scheduler.take_back([request]) == []
+    world.scheduler.lost(0)
+    assert world.error(request) == START_MISSING.format(1)
+
+
+@pytest.mark.parametrize("more", [STATE, "iterative_sequence: true"])
+def test_what_ran_with_a_state_of_the_server_is_not_run_again(more):
+    world = World(text_of(more=more))
+    request = world.send(1, start=True)
+    world.take()
+    assert list(world.scheduler.take_back([request])) == [request]

@@ -13,16 +13,18 @@ Decision = Sequence[LiveSequence] | int
 class Lane:
     """The seats of one instance. `ready` are the sequences whose next request may run, in the order in which that came about.
 
-    `leaving`: the instance is to go; nobody takes a seat any more. `decision` is the latest one about the lane, None since it changed.
+    `down`: the process of the instance ended and is not there again. `leaving`: the instance is to go; nobody takes a seat any more.
+    `decision` is the latest one about the lane, None since it changed.
     """
 
-    __slots__ = ("decision", "instance", "leaving", "ready", "seats")
+    __slots__ = ("decision", "down", "instance", "leaving", "ready", "seats")
 
     def __init__(self, instance: int, seats: int) -> None:
         self.instance = instance
         self.seats: list[LiveSequence | None] = [None] * seats
         self.ready: dict[LiveSequence, None] = {}
         self.leaving = False
+        self.down = False
         self.decision: Decision | None = None
 
     def sequences(self) -> list[LiveSequence]:

@@ -30,7 +30,8 @@ class Roster:
         self._one_at_a_time = one_at_a_time
         self._live: dict[int | str, LiveSequence] = {}
         self._homes: dict[InferRequest, LiveSequence] = {}  # of every request that waits or runs
-        self._free: list[tuple[int, int]] = []  # seat, instance
+        self._free: list[tuple[bool, int, int]] = []  # the instance is down, seat, instance
+        self._any_down = False  # some instance is
         self._backlog: dict[LiveSequence, None] = {}
         self._deadline_ns = NEVER  # no sequence of the backlog is overdue before
         self._idle: dict[LiveSequence, int] = {}  # since when, the longest first
@@ -169,12 +170,15 @@ class Roster:
         for instance in instances:
             if instance not in self.lanes:
                 self.lanes[instance] = Lane(instance, self._seats)
-                self._free += [(seat, instance) for seat in range(self._seats)]
+                self._free += [(False, seat, instance) for seat in range(self._seats)]
         heapify(self._free)
         self._promote()
 
     def lose(self, instance: int) -> list[InferRequest]:
-        """End the sequences that have begun at `instance`; remove and return what waits in them, up to a request that starts anew."""
+        """End the sequences that have begun at `instance`; remove and return what waits in them, up to a request that starts anew.
+
+        The others take free seats at other instances, as far as there are any; no new ones sit there before `restore` while there are.
+        """
         lane = self.lanes.get(instance)
         begun = [sequence for sequence in lane.sequences() if sequence.begun] if lane is not None else []
         refused: list[InferRequest] = []
@@ -186,15 +190,24 @@ class Roster:
                 del self._homes[refused[-1]]
             if not sequence.waiting:
                 self._end(sequence)
+            elif not sequence.running:
+                sequence.begun = False  # what starts anew needs nothing of this instance
             self._thin_out(sequence)
         if lane is not None:
             lane.decision = None
+            self._mark(lane, down=True)
         return refused
 
     def count_waiting(self) -> tuple[int, int]:
         """Return how many requests wait in slots, and how many for one."""
         in_slots = sum(len(sequence.waiting) for lane in self.lanes.values() for sequence in lane.sequences())
         return in_slots, sum(len(sequence.waiting) for sequence in self._backlog)
+
+    def restore(self, instance: int) -> None:
+        """Treat `instance` as any other again."""
+        lane = self.lanes.get(instance)
+        if lane is not None:
+            self._mark(lane, down=False)
 
     def pending(self) -> Iterator[InferRequest]:
         """Yield the requests that wait."""
@@ -216,15 +229,36 @@ class Roster:
             self._backlog[sequence] = None
 
     def _place(self, sequence: LiveSequence) -> None:
-        sequence.seat, instance = heappop(self._free)
+        _, sequence.seat, instance = heappop(self._free)
         sequence.lane = self.lanes[instance]
         sequence.lane.seats[sequence.seat] = sequence
         sequence.deadline_ns = NEVER
 
+    def _mark(self, lane: Lane, down: bool) -> None:
+        lane.down = down
+        self._any_down = any(each.down for each in self.lanes.values())
+        self._free = [
+            (down if instance == lane.instance else was, seat, instance) for was, seat, instance in self._free
+        ]
+        heapify(self._free)
+        self._promote()
+
     def _promote(self) -> None:
+        if self._any_down:
+            self._move_from_down()
         while self._backlog and self._free:
             sequence = next(iter(self._backlog))
             del self._backlog[sequence]
+            self._place(sequence)
+            self._offer(sequence)
+
+    def _move_from_down(self) -> None:
+        down = [lane for lane in self.lanes.values() if lane.down]
+        moving = [each for lane in down for each in lane.sequences() if each.waiting and not each.begun]
+        for sequence in sorted(moving, key=lambda each: each.waiting[0].queued_ns):
+            if not self._free or self._free[0][0]:
+                return
+            self._vacate(sequence)
             self._place(sequence)
             self._offer(sequence)
 
@@ -277,20 +311,25 @@ class Roster:
             self._settle(sequence)
 
     def _leave(self, sequence: LiveSequence) -> None:
+        lane = self._vacate(sequence)
+        if not lane.leaving:
+            self._promote()
+        elif not lane.sequences():
+            del self.lanes[lane.instance]
+
+    def _vacate(self, sequence: LiveSequence) -> Lane:
         lane, sequence.lane = sequence.lane, None
         assert lane is not None, "only who has a seat can leave it: this is a bug"  # noqa: S101
         lane.seats[sequence.seat] = None
         lane.ready.pop(sequence, None)
         lane.decision = None
         if not lane.leaving:
-            heappush(self._free, (sequence.seat, lane.instance))
-            self._promote()
-        elif not lane.sequences():
-            del self.lanes[lane.instance]
+            heappush(self._free, (lane.down, sequence.seat, lane.instance))
+        return lane
 
     def _clear(self, lane: Lane) -> None:
         lane.leaving, lane.decision = True, None
-        self._free = [free for free in self._free if free[1] != lane.instance]
+        self._free = [free for free in self._free if free[2] != lane.instance]
         moved = [sequence for sequence in lane.sequences() if not sequence.begun]
         moved.sort(key=lambda sequence: sequence.waiting[0].queued_ns)
         for sequence in moved:

@@ -143,6 +143,16 @@ class SequenceScheduler(Scheduler):
             error = self._missing_start(request.sequence.id) if self._iterations is None and request.sequence else _GONE
             request.respond(InferResponse.failed(request, error))
 
+    def restored(self, instance: int) -> None:
+        """Seat sequences at `instance` as at any other again."""
+        self._roster.restore(instance)
+
+    def take_back(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
+        """Let requests wait again in their sequences: those that start one run, the others end with what was lost."""
+        if self._states or self._iterations is not None:  # their execution may have begun with a state that is used up
+            return requests
+        return [request for request in reversed(requests) if self._roster.put_back(request) is None]
+
     def is_live(self) -> bool:
         """Say whether a sequence has begun and not ended."""
         return bool(self._roster.live)

@@ -177,3 +177,16 @@ def test_nothing_is_lost_and_the_order_shown_is_the_order_run(steps):
         assert {id(each) for each in line} == {id(each) for each in waiting}
     order = list(line)
     assert [line.popleft() for _ in order] == order
+
+
+@pytest.mark.parametrize("left", [0, 3])
+def test_what_was_not_run_comes_first_and_is_not_charged_twice(left):
+    line = filled(*"ab" * 3)
+    taken = [line.popleft() for _ in range(6 - left)]
+    for request in reversed(taken):
+        line.appendleft(request)
+    assert len(line) == 6
+    assert set(list(line)[: len(taken)]) == set(taken)
+    assert sorted(served(line, 6)) == sorted("ab" * 3)
+    with pytest.raises(IndexError):
+        line.popleft()

@@ -51,6 +51,17 @@ class FairLine(RequestLine):
         if len(self._finished) > self._most:
             self._forget_idle()
 
+    def appendleft(self, request: InferRequest) -> None:
+        """Add a request again that was not run, before the others of its tenant: its share was spent on it before."""
+        name = self._name_of(request)
+        waiting = self._waiting.setdefault(name, deque())
+        start = min(self._now, waiting[0][0]) if waiting else self._now
+        waiting.appendleft((start, -next(self._order), request))
+        if len(waiting) == 1:
+            self._weights += self._weight_of(name)
+        self._size += 1
+        self._make_heads()
+
     def popleft(self) -> InferRequest:
         start, _, name = heapq.heappop(self._heads)
         waiting = self._waiting[name]
@@ -76,8 +87,7 @@ class FairLine(RequestLine):
         self._size -= 1
         if not waiting:
             self._leave(name)
-        self._heads = [(*each[0][:2], tenant) for tenant, each in self._waiting.items()]
-        heapq.heapify(self._heads)
+        self._make_heads()
         if not self._size:
             self.clear()
 
@@ -104,6 +114,10 @@ class FairLine(RequestLine):
                 heapq.heapreplace(heads, (*waiting[place][:2], name))
             else:
                 heapq.heappop(heads)
+
+    def _make_heads(self) -> None:
+        self._heads = [(*each[0][:2], tenant) for tenant, each in self._waiting.items()]
+        heapq.heapify(self._heads)
 
     def _leave(self, name: str) -> None:
         del self._waiting[name]

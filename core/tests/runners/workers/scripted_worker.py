@@ -16,6 +16,7 @@ from tritonpy.api.backend import InstanceContext
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Code
 from tritonpy.ipc import Frame, Kind
+from tritonpy.ipc.progress import Progress
 from tritonpy.types import Tensor
 
 FINAL, EMPTY = 1, 2
@@ -40,6 +41,7 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
         self.pid = next(_pids)
         self.name = instance.name
         self.killed = False
+        self.progress: Progress
         self._output = os.dup(output)
         self._status: int | None = None
         self._over = threading.Event()
@@ -88,6 +90,9 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
     async def started(self, **said: Any) -> dict[str, Any]:
         """Take START, answer it, and return what it said."""
         start = await self.receive(Kind.START)
+        progress, pipe = start.take_descriptors()
+        os.close(pipe)
+        self.progress = Progress(progress)
         self.send(Kind.STARTED, extras={"pid": self.pid, "max_open": None, "asks_ready": False} | said)
         return start.extras
 
@@ -98,7 +103,7 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
         self.exit(1)
 
     async def given(self) -> list[Given]:
-        """Return the executions of the next frame; their schedulers add nothing to them."""
+        """Begin the first of the executions of the next frame, and return them all; their schedulers add nothing to them."""
         frame = await self.receive(Kind.EXECUTE)
         words, count = frame.words, frame.words[0]
         rows, wants = self.endpoint.rows(frame, 2 + 2 * count, Tensor)
@@ -108,6 +113,7 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
             numbers = list(range(first + at, first + at + size))
             given.append(Given(execution, numbers, rows[part], wants[part], frame.extras))
             at += size
+        self.progress.begin(given[0].id)
         return given
 
     async def one(self) -> Given:

@@ -2,25 +2,36 @@ from __future__ import annotations
 
 from tritonpy.runners.workers.backoff import SETTLED_S, Backoff
 
-LONGEST_S = 30.0
-
 
 def test_the_first_restart_is_at_once():
-    assert Backoff().delay_s(0.0) == 0
+    assert Backoff().after_death_s(0.0) == 0
 
 
-def test_each_further_one_waits_longer_and_no_longer_than_the_limit():
+def test_workers_that_die_young_are_started_again_after_one_second_at_most():
     backoff = Backoff()
-    delays = [backoff.delay_s(1.0) for _ in range(12)]
-    assert delays[:5] == [0, 0.25, 0.5, 1, 2]
-    assert delays == sorted(delays)
-    assert delays[-1] == LONGEST_S
+    assert [backoff.after_death_s(1.0) for _ in range(6)] == [0, 0.25, 0.5, 1, 1, 1]
 
 
 def test_a_long_life_makes_the_next_restart_immediate_again():
     backoff = Backoff()
     for _ in range(5):
-        backoff.delay_s(0.0)
-    assert backoff.delay_s(SETTLED_S - 1) > 0
-    assert backoff.delay_s(SETTLED_S) == 0
-    assert backoff.delay_s(0.0) == 0.25
+        backoff.after_death_s(0.0)
+    assert backoff.after_death_s(SETTLED_S - 1) > 0
+    assert backoff.after_death_s(SETTLED_S) == 0
+    assert backoff.after_death_s(0.0) == 0.25
+
+
+def test_starts_that_fail_are_repeated_less_and_less_often():
+    backoff = Backoff()
+    delays = [backoff.after_failed_start_s() for _ in range(40)]
+    assert delays[:4] == [0.25, 0.5, 1, 2]
+    assert delays == sorted(delays)
+    assert delays[-1] == 30
+
+
+def test_a_start_that_works_ends_the_series_of_failed_ones():
+    backoff = Backoff()
+    for _ in range(8):
+        backoff.after_failed_start_s()
+    backoff.after_death_s(1.0)
+    assert backoff.after_failed_start_s() == 0.25

@@ -6,10 +6,11 @@ import threading
 import pytest
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop
-from core.tests.runners.workers.worker_model import turn, worker_model
+from core.tests.runners.workers.worker_model import SHORT_NS, Batching, turn, worker_model
+from tritonpy.direct import DirectScheduler
 from tritonpy.errors import Unavailable
 from tritonpy.ipc import Kind
-from tritonpy.runners.workers import backoff
+from tritonpy.runners.workers import backoff, instance
 
 
 @pytest.fixture(autouse=True)
@@ -136,22 +137,165 @@ async def test_while_another_instance_lives_nothing_is_refused():
 
 
 @on_loop
-async def test_a_worker_that_dies_young_is_started_again_later_and_later(monkeypatch):
-    waits = []
+async def test_while_others_serve_a_worker_that_dies_young_is_started_again_after_a_pause(monkeypatch):
+    monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
+    monkeypatch.setattr(backoff, "_LONGEST_S", 3600.0)
+    async with worker_model(instances=2) as model:
+        one, two = await model.start()
+        one.exit(1)
+        one = await model.launcher.next()
+        await one.started()
+        await eventually_alive(model)
+        one.exit(1)
+        instance = model.runner._instances[0]
+        await eventually(lambda: instance._pause is not None)
+        for number in range(3):
+            request = model.ask(number)
+            two.echo(await two.one())
+            assert await model.values(request) == [[number]]
+        assert instance._pause is not None
 
-    async def sleep(delay_s):
-        waits.append(delay_s)
 
+@on_loop
+async def test_the_pause_of_a_worker_ends_when_a_request_waits_that_no_other_can_serve(monkeypatch):
+    monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
+    monkeypatch.setattr(backoff, "_LONGEST_S", 3600.0)
     async with worker_model() as model:
         (worker,) = await model.start()
-        with monkeypatch.context() as patch:
-            patch.setattr("tritonpy.runners.workers.instance.asyncio.sleep", sleep)
-            for _ in range(4):
-                worker.exit(1)
-                worker = await asyncio.wait_for(model.launcher._waiting.get(), 10)
-                await worker.started()
-                await eventually_alive(model)
-        assert waits == [0.001, 0.002, 0.004]
+        for waits_before in (False, False, True):  # the first restart is at once, the others are not
+            if waits_before:
+                worker.progress.begin(2)
+                model.ask(1)
+                waiting = model.ask(7)
+                await eventually(lambda: model.runner._instances[0].slot.open)
+            worker.exit(1)
+            await eventually(lambda: model.runner._instances[0].worker is None)
+            if not waits_before:
+                await turn()
+                waiting = model.ask(7)
+            worker = await model.launcher.next()
+            await worker.started()
+            worker.echo(await worker.one())
+            assert await model.values(waiting) == [[7]]
+
+
+@on_loop
+async def test_what_a_dead_worker_had_not_begun_is_executed_by_the_next():
+    async with worker_model() as model:
+        (worker,) = await model.start()
+        worker.echo(await after(model.ask(0), worker.one()), took_ns=SHORT_NS)
+        await eventually(lambda: model.runner._instances[0].slot.idle)
+        requests = [model.ask(number) for number in range(4)]
+        _, *behind = await worker.given()
+        assert len(behind) == 3
+        worker.exit(3)
+        again = await model.launcher.next()
+        await again.started()
+        left = 3
+        while left:
+            given = await again.given()
+            left -= len(given)
+            again.echo(*given)
+        assert (await model.errors(*requests))[0] == "Stub process 'm_0_0' is not healthy: it exited with status 3."
+        assert await model.values(*requests[1:]) == [[1], [2], [3]]
+
+
+@on_loop
+async def test_what_is_over_and_whose_answer_is_lost_is_executed_again_unless_the_model_is_decoupled():
+    for decoupled in (False, True):
+        async with worker_model(decoupled=decoupled) as model:
+            (worker,) = await model.start()
+            worker.echo(await after(model.ask(0, accepts_decoupled=True), worker.one()), took_ns=SHORT_NS)
+            await eventually(lambda model=model: model.runner._instances[0].slot.idle)
+            requests = [model.ask(number, accepts_decoupled=True) for number in range(2)]
+            given = await worker.given()
+            worker.progress.begin(given[1].id)
+            worker.exit(3)
+            again = await model.launcher.next()
+            await again.started()
+            if not decoupled:
+                again.echo(await again.one())
+            errors = await model.errors(*requests)
+            assert [bool(error) for error in errors] == [decoupled, True]
+
+
+@on_loop
+async def test_a_request_that_was_on_two_workers_when_they_ended_is_not_given_to_a_third():
+    async with worker_model(instances=2) as model:
+        one, two = await model.start()
+        request = model.ask(1)
+        for _ in range(2):
+            await eventually(lambda: request.batch is not None)
+            lost = request.batch.instance.name
+            {"m_0_0": one, "m_0_1": two}[lost].exit(9)  # before it begins
+            await eventually(lambda lost=lost: request.batch is None or request.batch.instance.name != lost)
+        error = f"Stub process '{lost}' is not healthy: it exited with status 9."
+        assert await model.errors(request) == [error]
+        for _ in range(2):
+            await (await model.launcher.next()).started()
+
+
+@on_loop
+async def test_a_cancelled_request_is_not_executed_again():
+    async with worker_model() as model:
+        (worker,) = await model.start()
+        request = model.ask(1)
+        await eventually(lambda: request.batch is not None)
+        request.cancelled = True  # told to the worker, which ends before it hears of it
+        worker.exit(9)
+        assert await model.errors(request) == ["Request cancelled"]
+        await (await model.launcher.next()).started()
+
+
+@on_loop
+async def test_a_batch_that_a_dead_worker_had_not_begun_goes_back_to_a_scheduler_that_batches():
+    async with worker_model(scheduler=Batching) as model:
+        (worker,) = await model.start()
+        request = model.ask(1)
+        await eventually(lambda: request.batch is not None)
+        worker.exit(9)
+        again = await model.launcher.next()
+        await again.started()
+        again.echo(await again.one())
+        assert await model.values(request) == [[1]]
+
+
+@on_loop
+async def test_a_scheduler_that_takes_nothing_back_has_what_was_not_begun_answered_with_the_error():
+    class Refusing(DirectScheduler):
+        def take_back(self, requests):
+            return requests
+
+    async with worker_model(scheduler=Refusing) as model:
+        (worker,) = await model.start()
+        request = model.ask(1)
+        await eventually(lambda: request.batch is not None)
+        worker.exit(9)
+        assert await model.errors(request) == ["Stub process 'm_0_0' is not healthy: it exited with status 9."]
+        await (await model.launcher.next()).started()
+
+
+@on_loop
+async def test_requests_wait_no_longer_than_a_limit_for_a_worker_that_starts_again(monkeypatch):
+    monkeypatch.setattr(instance, "_START_LIMIT_S", 0.001)
+    async with worker_model() as model:
+        (worker,) = await model.start()
+        model.runner._instances[0]._start_s = 0.0
+        worker.exit(1)
+        again = await model.launcher.next()
+        request = model.ask(1)
+        assert await model.errors(request) == [
+            "Stub process 'm_0_0' is not healthy: it did not start again within 0.001 s"
+        ]
+        await again.started()
+        await eventually_alive(model)
+        request = model.ask(2)
+        again.echo(await again.one())
+        assert await model.values(request) == [[2]]
+
+
+async def after(_request, waited):
+    return await waited
 
 
 async def eventually_alive(model):

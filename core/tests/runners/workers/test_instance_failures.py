@@ -117,6 +117,7 @@ async def test_a_request_that_no_frame_can_carry_fails_alone():
 async def test_an_execution_beyond_the_limit_costs_the_worker_its_life():
     async with worker_model(limit_s=0.001) as model:
         (worker,) = await model.start()
+        worker.progress.begin(1)
         request = model.ask(1)
         (error,) = await model.errors(request)
         assert error.endswith("is not healthy: an execution took longer than the limit of 0.001 s.")

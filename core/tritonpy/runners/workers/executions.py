@@ -148,6 +148,26 @@ class Executions:
                 del self.open[numbers[0]]
                 request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
 
+    def unfinished(self, begun: int) -> list[Batch]:
+        """Forget and return, oldest first, the batches without an answer, except the one that was being executed.
+
+        `begun` is the execution that began last. Those behind it did not begin. Those before it are over, and their answers
+        are lost with the worker; a decoupled model may have sent some of them. What joined an execution shares its fate.
+        """
+        decoupled = self._model.config.model_transaction_policy.decoupled
+        found = [
+            execution
+            for execution in self.running.values()
+            if execution.id != begun and not execution.joined and (execution.id > begun or not decoupled)
+        ]
+        batches = [execution.batch for execution in found]
+        for execution in found:
+            execution.batch.executing = False
+            del self.running[execution.id]
+        again = {id(request) for batch in batches for request in batch.requests}
+        self.open = {number: request for number, request in self.open.items() if id(request) not in again}
+        return batches
+
     def give_up(self) -> list[InferRequest]:
         """Forget everything; return the requests that have no final answer."""
         left = [request for request in self.open.values() if not request.answered]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.clock import now_ns
@@ -24,6 +25,8 @@ from tritonpy.runners.workers.worker import Worker
 from tritonpy.types import Batch, InferRequest, InferResponse
 
 _ENDED = "the worker of the model ended"
+_MOST_LOST_WORKERS = 2  # that one request may have been on
+_START_LIMIT_S = 30.0  # how long requests wait for a worker that is started again, where no other instance is left
 MakeWorker = Callable[[Callable[[Sequence[Execution]], None], Callable[[TritonError], None], TakeMore], Worker]
 
 
@@ -32,7 +35,7 @@ class Instance:
     `spare(self)` how many others have nothing to do.
 
     `permit` makes what asks the rate limiter, and calls what it is given when it has a permission; None: there is nothing to ask.
-    `crowd` says whether it may execute beside the others, None: always.
+    `crowd` says whether it may execute beside the others, None: always. `died()` is called when the process is gone and is to be started again.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Instance:
         make: MakeWorker,
         hopeless: Callable[[], bool],
         spare: Callable[[Instance], int],
+        died: Callable[[], None],
         samples: MakeSamples | None = None,
     ) -> None:
         self.slot = WorkerSlot(context, loop, rings, self.feed)
@@ -70,11 +74,15 @@ class Instance:
         self._make = make
         self._hopeless = hopeless
         self._spare = spare
+        self._tell_died = died
         self._samples = samples
         self._warming: Warming | None = None
         self._backoff = Backoff()
         self._born_ns = 0
         self._restart: asyncio.Task[None] | None = None
+        self._pause: asyncio.Event | None = None  # before it is started again; set to end it early
+        self._pause_on_demand = False  # it ends as soon as there is something to do
+        self._start_s = 0.0  # how long its last start took
         self._serves = False
         self._done_with = asyncio.Event()  # everything that was bound to it
         self._stopped = False
@@ -82,12 +90,14 @@ class Instance:
 
     async def start(self) -> None:
         """Start the process and warm it up. Raises what it says when it cannot run the model."""
+        began_ns = now_ns()
         worker = self._make(self._done, self._died, self._take_more)
         await worker.start()
         if self._samples is not None and not self.slot.context.passive:
             await self._warm_up(worker, self._samples)
         self.worker, self.broken = worker, None
         self._born_ns = now_ns()
+        self._start_s = (self._born_ns - began_ns) / 1e9
 
     async def _warm_up(self, worker: Worker, samples: MakeSamples) -> None:
         self._warming = warming = Warming(self._model, self.slot, worker, self._limit_s)
@@ -147,6 +157,8 @@ class Instance:
         try:
             if self.worker is not None:
                 self._take(self.worker, batches)
+            elif self._pause is not None and self.broken is None:
+                self._end_pause(self._pause)
             elif self.broken is not None and (self.slot.leaving or self._hopeless()):
                 self._refuse(self.broken)
         except Exception as error:
@@ -173,6 +185,7 @@ class Instance:
         # Behind an execution that waits for a call, a batch could be what the called model waits for; one that admits more while it
         # runs asks for them itself; and what the limiter lends is for one execution.
         in_turn = worker.executions.calls or self.slot.context.max_open is not None or self._permit is not None
+        in_turn = in_turn or self.pipelining.suspended
         depth = 0 if worker.ending else 1 if in_turn else self.pipelining.depth
         if depth > 1 and not self.pipelining.alone:
             depth = self.pipelining.share(self._dispatcher.waiting, self._spare(self))
@@ -217,7 +230,7 @@ class Instance:
                     worker.cancel(request)
             return
         if admitted:
-            self._fail(batch.requests, self.broken or Unavailable(_ENDED))
+            self._take_back((batch,), self.broken or Unavailable(_ENDED))
         self.feed()
 
     def _send(self, worker: Worker, batches: list[Batch]) -> None:
@@ -301,32 +314,80 @@ class Instance:
         if self._crowd is not None:
             self._crowd.ended(self)
         self._model.log.error("%s", error)
+        self._take_back(worker.unfinished(), error)
         self._dispatcher.lost(self.slot)
         self._fail(worker.executions.give_up(), error)
         if not self._stopped:
+            self._pause = asyncio.Event()
             self._restart = self._loop.create_task(self._start_again((now_ns() - self._born_ns) / 1e9))
+            self._tell_died()
         self._dispatcher.wake()  # it may have been rung for something that another instance can do
         self.feed()  # it may have been the last that it was to do
 
+    def end_pause_on_demand(self) -> None:
+        """Start again as soon as there is something to do: no other instance could do it."""
+        if self._pause is not None and self.broken is None:
+            self._pause_on_demand = True
+            self._dispatcher.rest(self.slot)
+
+    def _end_pause(self, pause: asyncio.Event) -> None:
+        if self._pause_on_demand:
+            if self._dispatcher.wants(self.slot):
+                pause.set()
+                self._dispatcher.wake()  # an instance that is back by now may have been the one to ring
+            else:
+                self._dispatcher.rest(self.slot)
+
     async def _start_again(self, lived_s: float) -> None:
-        delay_s = self._backoff.delay_s(lived_s)
+        delay_s = self._backoff.after_death_s(lived_s)
         while True:
-            if delay_s:
-                self._model.log.warning("%s is started again in %g s", self.slot.name, delay_s)
-                await asyncio.sleep(delay_s)
+            if delay_s and self._pause is not None:
+                self._model.log.warning(
+                    "%s is started again in %g s, or when requests wait for it alone", self.slot.name, delay_s
+                )
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._pause.wait(), delay_s)
+            self._pause, self._pause_on_demand = None, False
+            if self.broken is None:
+                self._dispatcher.withdraw(self.slot)
             try:
-                await self.start()
+                await self._start_or_refuse()
             except Exception as error:
                 self._model.log.error("%s failed to start again: %s", self.slot.name, error)
-                self.broken = Unavailable(
-                    f"Stub process '{self.slot.name}' is not healthy: it failed to start again: {error}"
-                )
-                delay_s = self._backoff.delay_s(0.0)
-                self.feed()
+                self._break(f"it failed to start again: {error}")
+                delay_s = self._backoff.after_failed_start_s()
+                self._pause = asyncio.Event()
             else:
                 self._model.log.info("%s is started again", self.slot.name)
+                self._dispatcher.restored(self.slot)
                 self.feed()
                 return
+
+    async def _start_or_refuse(self) -> None:
+        """Start; refuse what waits, as after a start that failed, while that takes much longer than the last start did."""
+        limit_s = max(_START_LIMIT_S, 2 * self._start_s)
+        refusing = self._loop.call_later(limit_s, self._break, f"it did not start again within {limit_s:g} s")
+        try:
+            await self.start()
+        finally:
+            refusing.cancel()
+
+    def _break(self, reason: str) -> None:
+        self.broken = Unavailable(f"Stub process '{self.slot.name}' is not healthy: {reason}")
+        self.feed()
+
+    def _take_back(self, batches: Sequence[Batch], error: TritonError) -> None:
+        """Let other workers execute what this one did not, except requests that were on two workers when these ended."""
+        again: list[InferRequest] = []
+        refused: list[InferRequest] = []
+        for batch in batches:
+            for request in batch.requests:
+                if not request.answered:
+                    request.lost_workers += 1
+                    (again if request.lost_workers < _MOST_LOST_WORKERS else refused).append(request)
+        if again:
+            refused += self._dispatcher.take_back(again)
+        self._fail(refused, error)
 
     def _refuse(self, error: TritonError) -> None:
         while (batch := self._dispatcher.take_or_idle(self.slot)) is not None:

@@ -13,12 +13,14 @@ _WEIGHT = 0.2  # of the newest execution in the running mean
 class Pipelining:
     """One at a time, except for executions so short that carrying them one by one would cost more than they do.
 
-    `alone`: there is no other instance at present. Only where a batch that waits cannot grow (`Scheduler.prefetch`): otherwise waiting is what makes batches.
+    `alone`: there is no other instance at present. `suspended`: a worker of the model died a moment ago, and what waits behind an execution would
+    be lost with the next. Only where a batch that waits cannot grow (`Scheduler.prefetch`): otherwise waiting is what makes batches.
     """
 
     def __init__(self, prefetch: bool, alone: bool = False) -> None:
         self._prefetch = prefetch
         self.alone = alone
+        self.suspended = False
         self._mean_ns = 0.0
         self.depth = 1
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 _T = TypeVar("_T")
+_SUSPENSION_S = 10.0  # after the death of a worker
 _serial = itertools.count(1)
 
 
@@ -79,6 +80,7 @@ class WorkerRunner(Runner):
         self._leaving: dict[Future[None], Instance] = {}
         self._permits: dict[Instance, str] = {}
         self._stopped = False
+        self._resuming: asyncio.TimerHandle | None = None
         self._readiness = ReadinessCheck(self._ask, model.log)
         self._memory = MemoryReport(self._held, model.log)
 
@@ -172,6 +174,7 @@ class WorkerRunner(Runner):
             ),
             self._hopeless,
             self._spare_beside,
+            self._instance_died,
             None if context.passive else self._samples,
         )
         if not context.passive:
@@ -186,6 +189,21 @@ class WorkerRunner(Runner):
     def _hopeless(self) -> bool:
         serving = [each for each in self._instances.values() if not each.slot.context.passive]
         return all(instance.broken is not None for instance in serving)
+
+    def _instance_died(self) -> None:
+        """Hand out single executions for a while; where no instance is left that serves, cut pauses short on demand."""
+        instances = self._instances.values()
+        self._suspend_pipelining(True)
+        if self._resuming is not None:
+            self._resuming.cancel()
+        self._resuming = self._loop.call_later(_SUSPENSION_S, self._suspend_pipelining, False)
+        if all(instance.worker is None for instance in instances):
+            for instance in instances:
+                instance.end_pause_on_demand()
+
+    def _suspend_pipelining(self, suspended: bool) -> None:
+        for instance in self._instances.values():
+            instance.pipelining.suspended = suspended
 
     def _spare_beside(self, asking: Instance) -> int:
         return sum([each is not asking and each.is_spare() for each in self._instances.values()])

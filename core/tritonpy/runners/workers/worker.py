@@ -16,6 +16,7 @@ from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Internal, TritonError, error_of
 from tritonpy.ipc import Frame, Kind
+from tritonpy.ipc.progress import Progress
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.conversation import Conversation
@@ -26,7 +27,7 @@ from tritonpy.runners.workers.off_loop import on_a_thread
 from tritonpy.runners.workers.output import Output
 from tritonpy.runners.workers.questions import TakeMore
 from tritonpy.runners.workers.said import convert
-from tritonpy.types import InferRequest
+from tritonpy.types import Batch, InferRequest
 
 if TYPE_CHECKING:
     from tritonpy.runners.workers.neighbours import Neighbours
@@ -79,6 +80,7 @@ class Worker:
         self.checks_strings = False  # it walks large BYTES tensors itself, when it decodes them
         self._process: WorkerProcess
         self._output: Output
+        self._progress: Progress
         self._connection: Connection
         self._conversation: Conversation
         self.executions: Executions
@@ -109,7 +111,9 @@ class Worker:
             message = dict(self._launcher.start_message(self._instance))
             if self._policy is not None:
                 message["host_policy"] = {"cores": self._policy.cores, "node": self._policy.node}
-            self._connection.send(Kind.START, extras=message, descriptors=(lifeline(),))
+            progress = Progress.create()
+            self._progress = Progress(os.dup(progress))
+            self._connection.send(Kind.START, extras=message, descriptors=(progress, lifeline()))
             said = await self._started
         except BaseException:
             self._stopping = True
@@ -160,6 +164,10 @@ class Worker:
         """End the process at once; its requests are answered with `reason`."""
         self._doomed = reason
         self._process.kill()
+
+    def unfinished(self) -> list[Batch]:
+        """Forget and return, once the process is gone, the batches that another worker may execute: see `Executions.unfinished`."""
+        return self.executions.unfinished(self._progress.begun)
 
     async def _launch(self, theirs: socket.socket, write: int) -> WorkerProcess:
         def launch() -> WorkerProcess:

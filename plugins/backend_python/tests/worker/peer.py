@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tritonpy.ipc import VERSION, Endpoint, Frame, Kind
 from tritonpy.ipc.laden import write_laden
+from tritonpy.ipc.progress import Progress
 from tritonpy.ipc.windows import NOBODY
 from tritonpy.types import DTYPES
 
@@ -162,7 +163,9 @@ class Peer:
             "memory_limit": 0,
             "execution_limit": False,
         }
-        self.send(Kind.START, extras={**start, **said}, descriptors=self._descriptors)
+        start.update(said)
+        progress = () if start["kind"] == "template" else (Progress.create(),)
+        self.send(Kind.START, extras=start, descriptors=(*progress, *self._descriptors))
 
     def send(self, kind: int, *args: Any, **more: Any) -> None:
         """Send a frame."""

@@ -13,6 +13,7 @@ from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.isolated import ROOT
 from tritonpy.errors import Code, InvalidArgument, Unavailable
 from tritonpy.ipc import Frame, Kind
+from tritonpy.ipc.progress import Progress
 from tritonpy.runners.workers.backend_process import SpawnLauncher
 from tritonpy.types import Tensor
 
@@ -27,7 +28,8 @@ class Launched:
         self._output = os.open(os.devnull, os.O_WRONLY)
         self.process = self._launcher.launch(instance, self.wire.theirs, self._output)
         self.wire.theirs.close()
-        self.wire.send(Kind.START, extras={**self._launcher.start_message(instance), **said})
+        message = {**self._launcher.start_message(instance), **said}
+        self.wire.send(Kind.START, extras=message, descriptors=(Progress.create(),))
 
     def next(self, kind: int) -> Frame:
         frame = self.wire.next()

@@ -16,6 +16,7 @@ from tritonpy.interpreter import settle_interpreter
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
 from tritonpy.ipc.lifeline import Lifeline, end
+from tritonpy.ipc.progress import Progress
 from tritonpy.ipc.questions import Questions
 from tritonpy.ipc.waiter import Waiter
 from tritonpy.ipc.windows import Windows
@@ -51,6 +52,7 @@ class Worker:
         self._calls = Calls(channel, opened, self._call_made)
         self._deputy = Deputy(channel, self._answers.hurry, self._calls.awaited)
         self._ask = asker(questions)
+        self._progress: Progress
         self._incoming = Incoming(channel, opened, self._answers, windows, self._waiter.wake)
         channel.on(Kind.START, self._take_order)
         channel.on(Kind.STOP, self._take_order)
@@ -59,8 +61,10 @@ class Worker:
         """Wait for START and serve until STOP; return the exit status."""
         self._channel.wait(self._waiter, self._orders.__len__)
         order = self._orders.popleft()
-        for pipe in order.take_descriptors():
+        progress, *pipes = order.take_descriptors()
+        for pipe in pipes:
             self._lifeline.hold(pipe)
+        self._progress = Progress(progress)
         unbound = _follow(order.extras.get("host_policy"))
         try:
             served = self._load(order.extras)
@@ -133,7 +137,10 @@ class Worker:
 
     def _execute(self, served: Served) -> None:
         answers = self._answers
-        batch = answers.begin(self._incoming.backlog.popleft())
+        execution = self._incoming.backlog.popleft()
+        self._progress.begin(execution.number)
+        batch = answers.begin(execution)
+        del execution
         self._deputy.begin()
         batch.start_ns = begin_ns = now_ns()
         try:

@@ -16,6 +16,7 @@ from .ipc import Frame, Kind
 from .ipc.channel import Channel
 from .ipc.lifeline import Lifeline
 from .ipc.patience import Alone
+from .ipc.progress import Progress
 from .ipc.waiter import Waiter
 from .output import Output
 from .received import Batches, Received
@@ -32,6 +33,7 @@ class Worker:
         self._waiter = Waiter()
         self._own_threads = threads()
         self._alone = Alone()
+        self._progress: Progress
         self._usual_ns = 0  # about what the longest of the latest executions took
         channel.on(Kind.START, self._take)
         channel.on(Kind.STOP, self._take)
@@ -41,8 +43,10 @@ class Worker:
     def run(self) -> int:
         """Wait for START and serve until STOP; return the exit status."""
         start = self._next()
-        for pipe in start.take_descriptors():
+        progress, *pipes = start.take_descriptors()
+        for pipe in pipes:
             self._lifeline.hold(pipe)
+        self._progress = Progress(progress)
         unbound = _follow(start.extras.get("host_policy"))
         try:
             instance = Instance(start.extras, self._channel)
@@ -102,6 +106,7 @@ class Worker:
             CURRENT.set(current)
             requests = instance.sink.without_cancelled(arrived) if instance.host.open.cancelled else arrived
             if requests:
+                self._progress.begin(current.execution)
                 executor.run(requests)
             else:  # all of them were refused, or cancelled
                 executor.end_ns = begin_ns
