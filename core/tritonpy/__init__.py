@@ -103,6 +103,7 @@ from tritonpy.installation import install_command
 from tritonpy.listening.tls_options import TlsOptions
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.nvml import Nvml, NvmlError, open_nvml
+from tritonpy.private_folders import make_private_folder
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.model_log import ModelLog
@@ -358,6 +359,7 @@ __all__ = [
     "install_command",
     "joined_headers",
     "keep_headers",
+    "make_private_folder",
     "model_dims",
     "named_versions",
     "needed_steps",

@@ -46,7 +46,7 @@ class CloudRepository(Repository):
     def __init__(self, options: CloudOptions, context: RepositoryContext) -> None:
         super().__init__(options, context)
         self._location = parse_location(context.url)
-        folder = CacheFolder(_cache_folder(options, self._location.scheme, context.cache))
+        folder = _cache_folder(options, self._location.scheme, context.cache)
         self._stopped = threading.Event()
         self._store = Store(self._location, options, self._stopped)
         folder.make()
@@ -265,11 +265,11 @@ class CloudRepository(Repository):
             raise Unavailable("Server exiting")
 
 
-def _cache_folder(options: CloudOptions, scheme: str, default: Path) -> Path:
+def _cache_folder(options: CloudOptions, scheme: str, default: Path) -> CacheFolder:
     if options.cache_directory is not None:
-        return options.cache_directory
+        return CacheFolder(options.cache_directory)
     named = os.environ.get(_MOUNTS.get(scheme, ""), "")
-    return Path(named) if named else default / "repositories"
+    return CacheFolder(Path(named)) if named else CacheFolder(default / "repositories", configured=False)
 
 
 def _disk_failure(name: str, error: OSError) -> TritonError:

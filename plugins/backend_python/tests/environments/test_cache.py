@@ -122,6 +122,22 @@ def test_a_folder_that_cannot_be_created_is_told_with_the_option(tmp_path: Path,
         EnvironmentCache(tmp_path / "file" / "cache").obtain("name", "a source", nothing, log)
 
 
+def test_a_default_folder_that_everybody_may_write_into_is_refused(tmp_path: Path, log: Log):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    with pytest.raises(Internal, match=r"cannot be created: everybody may write into it; .* environments-dir"):
+        EnvironmentCache(tmp_path / "cache", configured=False).obtain("name", "a source", nothing, log)
+
+
+def test_a_configured_folder_that_everybody_may_write_into_is_warned_of(
+    tmp_path: Path, log: Log, caplog: pytest.LogCaptureFixture
+):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    EnvironmentCache(tmp_path / "cache").obtain("name", "a source", nothing, log).release()
+    assert "is not safe: everybody may write into it" in caplog.text
+
+
 def test_the_default_is_the_users_cache(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/home/of")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tritonpy import Internal
+from tritonpy import Internal, make_private_folder
 from tritonpy_backend_python.environments.digests import Digests
 from tritonpy_backend_python.environments.entry import Entry
 from tritonpy_backend_python.environments.file_lock import FileLock
@@ -21,9 +21,13 @@ Build = Callable[[Path, int], None]
 class EnvironmentCache:
     """Builds each environment once, whichever threads and processes ask for it at the same time."""
 
-    def __init__(self, folder: Path) -> None:
-        """Describe the cache in `folder`, which is created, for this user alone, when something is built."""
+    def __init__(self, folder: Path, *, configured: bool = True) -> None:
+        """Describe the cache in `folder`, which is created, for this user alone, when something is built.
+
+        It is `configured` unless it is the user's own default.
+        """
         self.folder = folder
+        self._configured = configured
         self.digests = Digests(folder / "digests")
 
     def obtain(self, name: str, source: str, build: Build, log: logging.LoggerAdapter[logging.Logger]) -> Lease:
@@ -31,9 +35,9 @@ class EnvironmentCache:
 
         `build` gets its empty folder and the descriptor of a lock that every process it starts must inherit: so the folder
         is nobody else's as long as one of them writes there, even if this process is killed. What it raises is raised here,
-        and nothing of the environment stays. Raises Internal where the cache cannot be created.
+        and nothing of the environment stays. Raises Internal where the cache cannot be created, or is not this user's alone.
         """
-        self._create()
+        self._create(log)
         entry = Entry(self.folder, name)
 
         def waiting() -> None:
@@ -46,14 +50,16 @@ class EnvironmentCache:
                     self._build(entry, source, build, lock.descriptor)
         return lease
 
-    def _create(self) -> None:
+    def _create(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            warning = make_private_folder(self.folder, configured=self._configured)
         except OSError as error:
             raise Internal(
                 f"the folder for Python environments '{self.folder}' cannot be created: {error.strerror}; "
                 "choose another with the backend's option environments-dir"
             ) from error
+        if warning:
+            log.warning("the folder for Python environments '%s' is not safe: %s", self.folder, warning)
 
     def _build(self, entry: Entry, source: str, build: Build, lock: int) -> None:
         entry.clear()

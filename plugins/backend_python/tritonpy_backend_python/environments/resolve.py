@@ -38,7 +38,7 @@ def resolve_environment(
     Release it when no interpreter runs in it any more. Raises InvalidArgument where the parameters ask for what cannot be,
     Internal where an environment cannot be made or lacks what models need; the text says what to do.
     """
-    cache = EnvironmentCache(cache_folder(options.environments_dir))
+    cache = EnvironmentCache(cache_folder(options.environments_dir), configured=bool(options.environments_dir))
     try:
         base = _base(model_directory, parameters, cache, log)
         with _released_on_failure(base.environment):

@@ -21,6 +21,25 @@ def test_a_folder_that_cannot_be_made_is_said_at_the_start(tmp_path):
         CacheFolder(tmp_path / "file" / "cache").make()
 
 
+def test_a_default_folder_that_everybody_may_write_into_is_refused(tmp_path):
+    (tmp_path / "tritonpy-1").mkdir()
+    (tmp_path / "tritonpy-1").chmod(0o777)
+    with pytest.raises(
+        StartupError, match=r"cannot be made in .*/repositories: everybody may write into .*/tritonpy-1; choose"
+    ):
+        CacheFolder(tmp_path / "tritonpy-1" / "repositories", configured=False).make()
+    assert list((tmp_path / "tritonpy-1" / "repositories").iterdir()) == []
+
+
+def test_a_configured_folder_that_everybody_may_write_into_is_warned_of(tmp_path, caplog):
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume").chmod(0o777)
+    CacheFolder(tmp_path / "volume").make()
+    assert (
+        f"the cache of model repositories in {tmp_path}/volume is not safe: everybody may write into it" in caplog.text
+    )
+
+
 @given(
     st.lists(st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8"))),
     st.lists(st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8"))),

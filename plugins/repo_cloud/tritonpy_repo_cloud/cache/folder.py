@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tritonpy import StartupError
+from tritonpy import StartupError, make_private_folder
 from tritonpy_repo_cloud.cache.file_lock import held
+
+log = logging.getLogger("tritonpy.repository")
 
 
 class CacheFolder:
@@ -18,8 +21,10 @@ class CacheFolder:
     Servers share it: whatever one of them changes it changes in one step, and everything but reading under `lock`.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, configured: bool = True) -> None:
+        """Describe the cache in `root`, which is `configured` unless it is the user's own default."""
         self.root = root
+        self._configured = configured
         self.blobs = root / "blobs"
         self.objects = root / "objects"
         self.manifests = root / "manifests"
@@ -27,9 +32,9 @@ class CacheFolder:
         self.leases = root / "leases"
 
     def make(self) -> None:
-        """Make the folders that are missing. Raises StartupError where that is not possible."""
+        """Make the folders that are missing. Raises StartupError where that is not possible, and where others may write into the folder."""
         try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            warning = make_private_folder(self.root, configured=self._configured)
             for folder in (self.blobs, self.objects, self.manifests, self.partial, self.leases):
                 folder.mkdir(exist_ok=True)
         except OSError as error:
@@ -37,6 +42,8 @@ class CacheFolder:
                 f"the cache of model repositories cannot be made in {self.root}: {error.strerror}; "
                 "choose another folder with the option cache_directory"
             ) from error
+        if warning:
+            log.warning("the cache of model repositories in %s is not safe: %s", self.root, warning)
 
     def lock(self) -> AbstractContextManager[None]:
         """Hold the lock of the whole cache: no blob is removed meanwhile. Never waits for another lock."""
