@@ -44,14 +44,22 @@ def test_an_installation_from_an_index_names_pip_and_quotes_extras(installed_fro
     assert install_command("tritonpy-bench", reinstall=True) == "pip install --force-reinstall tritonpy-bench"
 
 
-def test_an_installation_from_a_checkout_names_the_installer_of_the_checkout(installed_from, checkout):
+def test_an_installation_from_a_checkout_names_the_installer_of_the_checkout(installed_from, checkout, monkeypatch):
     installed_from((checkout / "core").as_uri(), dir_info={})
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     script = checkout / "tools" / "install.py"
-    assert install_command("tritonpy-backend-torch") == f"{sys.executable} {script} tritonpy-backend-torch"
-    assert install_command("tritonpy-repo-cloud[s3]") == f"{sys.executable} {script} 'tritonpy-repo-cloud[s3]'"
-    assert install_command("tritonpy[gpu]") == f"{sys.executable} {script} 'tritonpy[gpu]'"
+    assert install_command("tritonpy-backend-torch") == f"/usr/bin/python3 {script} tritonpy-backend-torch"
+    assert install_command("tritonpy-repo-cloud[s3]") == f"/usr/bin/python3 {script} 'tritonpy-repo-cloud[s3]'"
+    assert install_command("tritonpy[gpu]") == f"/usr/bin/python3 {script} 'tritonpy[gpu]'"
     reinstall = install_command("tritonpy-backend-torch", reinstall=True)
-    assert reinstall == f"{sys.executable} {script} --force-reinstall tritonpy-backend-torch"
+    assert reinstall == f"/usr/bin/python3 {script} --force-reinstall tritonpy-backend-torch"
+
+
+def test_the_command_is_short_where_the_server_runs_in_the_checkout(installed_from, checkout, monkeypatch):
+    installed_from((checkout / "core").as_uri(), dir_info={})
+    monkeypatch.chdir(checkout)
+    monkeypatch.setattr(sys, "executable", str(checkout / ".venv" / "bin" / "python"))
+    assert install_command("tritonpy-backend-torch") == ".venv/bin/python tools/install.py tritonpy-backend-torch"
 
 
 def test_a_distribution_that_the_checkout_lacks_is_one_for_pip(installed_from, checkout):

@@ -23,8 +23,16 @@ def install_command(requirement: str, *, reinstall: bool = False) -> str:
     if origin is not None and origin.suffix == ".whl" and origin.parent.is_dir():
         options += ["--find-links", str(origin.parent)]
     elif origin is not None and _is_in_checkout(requirement, origin.parent):
-        return shlex.join([sys.executable, str(origin.parent / INSTALLER), *options, requirement])
+        return shlex.join([_shown(Path(sys.executable)), _shown(origin.parent / INSTALLER), *options, requirement])
     return shlex.join(["pip", "install", *options, requirement])
+
+
+def _shown(path: Path) -> str:
+    """Return `path` from the current folder on, where it lies in that."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):  # OSError: the current folder is gone
+        return str(path)
 
 
 def _origin() -> Path | None:
