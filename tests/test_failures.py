@@ -57,6 +57,17 @@ def test_a_typo_in_server_yaml_is_named_with_its_place(serve: Any, tmp_path: Pat
     assert str(file) in printed
 
 
+def test_a_repository_that_cannot_be_read_leaves_a_server_that_is_not_live_where_errors_end_it_not(
+    serve: Any, tmp_path: Path
+) -> None:
+    with serve(f"--model-repository={tmp_path / 'nowhere'}", "--exit-on-error=false", until="not live: ") as served:
+        assert [served.ask(path).status for path in ("/v2/health/live", "/v2/health/ready", "/v2")] == [400, 400, 200]
+        assert served.ask("/v2/models/m/infer", "{}").json() == {"error": "Server not ready"}
+        client = tritonclient.grpc.InferenceServerClient(served.grpc)
+        assert not client.is_server_live()
+        assert "cannot be read: No such file or directory" in served.log
+
+
 def test_a_typo_in_a_flag_is_named_with_the_nearest(serve: Any) -> None:
     assert "unrecognized option '--http-prot'; did you mean '--http-port'?" in failed_start(
         serve, "--http-prot=1", ports=False

@@ -249,6 +249,27 @@ def test_a_repository_that_cannot_be_read_fails_the_start(make, tmp_path, kind):
         run(live())
 
 
+def test_a_server_that_does_not_exit_on_errors_stays_up_and_is_not_live_where_a_repository_cannot_be_read(
+    make, tmp_path
+):
+    server = make(repositories=[{"url": str(tmp_path / "nowhere")}], exit_on_error=False)
+
+    async def live():
+        await server.start()
+        engine = server.engine
+        try:
+            assert "cannot be read" in server.failure
+            assert (engine.is_live(), engine.is_ready()) == (False, False)
+            for call in (engine.repository_index, engine.statistics, lambda: engine.is_model_ready("m")):
+                with pytest.raises(Unavailable, match="Server not ready"):
+                    call()
+        finally:
+            assert await server.drain(1)
+            await server.stop()
+
+    run(live())
+
+
 def test_an_empty_repository_is_served_with_a_hint(make, model_repository, caplog):
     server = make()
 

@@ -66,7 +66,8 @@ class Server:
     """A server that is put together and not started. It installs no signal handler and creates no event loop.
 
     `start`, `drain` and `stop` are called in this order on one event loop, which belongs to the host: the command line, or an
-    embedding transport. `failures` names, after `start`, the models that did not load and why.
+    embedding transport. `failures` names, after `start`, the models that did not load and why; `failure` says why the server is
+    not live, where `exit_on_error` is false and a repository cannot be read.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Server:
         self._local = engine
         self.frontends = frontends
         self.failures: dict[str, TritonError] = {}
+        self.failure = ""
         self._repository = repository
         self._observers = observers
         self._timer = timer
@@ -105,7 +107,7 @@ class Server:
         """Listen, load the models, and become ready.
 
         The ports are taken first, so that a taken one is found at once; until the models are loaded the server answers health requests and
-        refuses others as not ready. Raises StartupError for a taken port, an unreadable repository, or (unless `exit_on_error` is false) a model that
+        refuses others as not ready. Raises StartupError for a taken port and (unless `exit_on_error` is false) an unreadable repository or a model that
         failed to load; then call `stop`.
         """
         prepare_interpreter()
@@ -125,6 +127,8 @@ class Server:
                 f"failed to load all models: {', '.join(sorted(self.failures))}. Repair or remove them, "
                 "or serve what does load with --exit-on-error=false."
             )
+        if self.failure:
+            return
         settle_interpreter()
         self._local.state = ServerState.READY
         for frontend in self._started:
@@ -202,7 +206,10 @@ class Server:
             failures = self._repository.load_all(names)
             index = self._repository.index(ready=False)
         except TritonError as error:
-            raise StartupError(error.message) from error
+            if self.config.exit_on_error:
+                raise StartupError(error.message) from error
+            self._local.failed, self.failure = True, error.message
+            return {}
         if self._local.state is ServerState.EXITING:
             return failures  # why it ends is told elsewhere: what had not loaded by then is not worth a table
         if index:

@@ -30,6 +30,7 @@ class ToyServer:
     """Notes what is asked of it; `on` has what happens inside start, drain and stop."""
 
     def __init__(self, address="127.0.0.1:1", **on):
+        self.failure = ""
         self.frontends = {"http": ToyFrontend(address)}
         self.calls = []
         self.on = on

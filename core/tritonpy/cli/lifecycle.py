@@ -27,6 +27,10 @@ class Servable(Protocol):
     def frontends(self) -> Mapping[str, Frontend]:
         """The frontends by name."""
 
+    @property
+    def failure(self) -> str:
+        """Why the server listens but is not live; empty where it is."""
+
     async def start(self) -> None:
         """Load the models and listen; raises StartupError."""
 
@@ -133,6 +137,10 @@ class Life:
     def _announce(self) -> None:
         addresses = {name: frontend.address() for name, frontend in self._server.frontends.items()}
         listed = ", ".join(f"{name} on {address}" for name, address in addresses.items()) or "no frontend"
+        if self._server.failure:
+            LOG.error("%s", self._server.failure)
+            LOG.error("not live: no model can be served. Repair the repository and start the server again (%s)", listed)
+            return
         LOG.info("ready: %s", listed)
         if addresses and all(map(is_loopback, addresses.values())):
             LOG.info("only this machine can reach it; to open it: --host=0.0.0.0, or 'host: 0.0.0.0' in server.yaml")

@@ -73,7 +73,13 @@ REPOSITORY = (
         repeated=True,
     ),
     Flag("model-store", _G, repository, "The same as --model-repository.", path="repositories", repeated=True),
-    Flag("exit-on-error", _G, boolean, "Exit when a model fails to load at start.", path="exit_on_error"),
+    Flag(
+        "exit-on-error",
+        _G,
+        boolean,
+        "Exit when a model fails to load at start, or a repository cannot be read.",
+        path="exit_on_error",
+    ),
     Flag(
         "disable-auto-complete-config",
         _G,

@@ -94,6 +94,7 @@ class LocalEngine(Engine):
         self._tracing = tracing
         self._operations = Operations()
         self.state = ServerState.INITIALIZING
+        self.failed = False  # it stays INITIALIZING and is not live: its repositories cannot be read
         self._enter: Callable[[InferRequest], None] = self._hand_over
         self._shared = False
         self._control: ModelControl
@@ -193,7 +194,7 @@ class LocalEngine(Engine):
     def is_live(self) -> bool:
         if self.state is ServerState.EXITING:
             raise Unavailable("Server exiting")
-        return True
+        return not self.failed
 
     def is_ready(self) -> bool:
         if self.state is ServerState.EXITING:

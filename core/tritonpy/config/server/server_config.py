@@ -95,7 +95,9 @@ class ServerConfig(_Section, frozen=True):
         str, Meta(min_length=1, description="Bind address of every frontend; 0.0.0.0 opens it to the network.")
     ] = "127.0.0.1"
     id: Annotated[str, Meta(description="The name that server metadata shows.")] = "triton"
-    exit_on_error: Annotated[bool, Meta(description="Exit when a model fails to load at start.")] = True
+    exit_on_error: Annotated[
+        bool, Meta(description="Exit when a model fails to load at start, or a repository cannot be read.")
+    ] = True
     strict_readiness: Annotated[bool, Meta(description="Ready only when every model is.")] = True
     exit_timeout_s: Annotated[float, Meta(ge=0, description="Seconds to wait for live requests on exit.")] = 30
     frontend_processes: Annotated[
