@@ -41,6 +41,16 @@ class TestLoad:
         with ensembles(mode=mode) as server:
             assert (number(server, "e"), number(server, "f")) == (2, 2)
 
+    def test_the_index_shows_why_an_ensemble_that_a_poll_found_changed_serves_as_before(
+        self, ensembles, model_repository
+    ):
+        with ensembles(mode="poll", control={"interval_s": 3600}) as server:
+            write_ensemble(model_repository, "e", "m", "nobody")
+            server._repository.poll()
+            ((_, _, state, reason),) = [line for line in index(server) if line[0] == "e"]
+            assert state == "READY"
+            assert reason.startswith("serves as it was loaded before, the last load failed: load failed for model 'e'")
+
     def test_an_ensemble_brings_what_it_stands_on(self, ensembles, number):
         with ensembles() as server:
             server.engine.load_model("f")

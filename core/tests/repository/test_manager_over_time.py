@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 
@@ -70,6 +71,44 @@ class TestPoll:
             write(model_repository, "m", 2, config="")
             server._repository.poll()
             assert number(server, "m") == 2
+
+    @pytest.mark.parametrize("how", ["weights", "configuration", "files"])
+    def test_the_index_shows_why_the_last_load_failed_until_one_succeeds(
+        self, polled, model_repository, how, monkeypatch
+    ):
+        def away(*_):
+            raise Unavailable("out of reach")
+
+        write(model_repository, "m", 1)
+        with polled() as server:
+            assert index(server) == [("m", "1", "READY", "")]
+            write(model_repository, "m", "cannot be loaded" if how == "weights" else 2)
+            if how == "configuration":
+                write(model_repository, "m", 2, config="not a configuration")
+            with monkeypatch.context() as patch:
+                if how == "files":
+                    patch.setattr(LocalRepository, "localize", away)
+                server._repository.poll()
+            ((_, _, state, reason),) = index(server)
+            assert state == "READY"
+            assert reason.startswith("serves as it was loaded before, the last load failed: ")
+            assert {"weights": "no weights", "configuration": "config.pbtxt", "files": "out of reach"}[how] in reason
+            write(model_repository, "m", 3, config="")
+            server._repository.poll()
+            assert index(server) == [("m", "1", "READY", "")]
+
+    def test_the_index_shows_it_no_more_when_the_files_are_as_they_were(self, polled, model_repository):
+        write(model_repository, "m", 1)
+        with polled() as server:
+            file = model_repository.path / "m" / "1" / "model.txt"
+            was, times = file.read_text(), os.stat(file)
+            write(model_repository, "m", "cannot be loaded")
+            server._repository.poll()
+            assert index(server)[0][3] != ""
+            file.write_text(was)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            server._repository.poll()
+            assert index(server) == [("m", "1", "READY", "")]
 
     def test_files_that_could_not_be_had_are_asked_for_by_the_next_poll(
         self, polled, model_repository, number, monkeypatch

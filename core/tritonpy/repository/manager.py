@@ -178,9 +178,19 @@ class RepositoryManager:
         if changed:
             for key in changed:
                 self._models.cancel_slow(LoadRequest(key, found.models[key].listing.name, found.models[key]))
-            load_batch(partial(self._try_load, found=found), changed, self._threads, SLOW_S, settle=False)
+            load_batch(partial(self._reload, found=found), changed, self._threads, SLOW_S, settle=False)
             for key in changed:
-                self._settled(key)
+                self._explain(key, self._settled(key))
+
+    def _reload(self, key: str, found: Scan) -> None:
+        self._explain(key, self._try_load(key, found))
+
+    def _explain(self, key: str, error: TritonError | None) -> None:
+        """Let the index show why a model that serves on did not follow its files: nobody gets the error of a poll."""
+        if error is not None:
+            self._table.remark_all(
+                key, f"serves as it was loaded before, the last load failed: {error.message.rstrip()}"
+            )
 
     def memory(self) -> dict[str, Any]:
         """Return what is told of memory and of lazy models; there is something to tell where the server's configuration speaks of them."""

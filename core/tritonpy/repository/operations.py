@@ -141,6 +141,11 @@ class ModelOperations:
             log.error("%s%s", text, stays)
         self._table.explain(key, text)
 
+    def _forget_failure(self, key: str) -> None:
+        """Take note that what serves is what the files say: a reload that failed was undone."""
+        self._failed.pop(key, None)
+        self._table.remark_all(key, "")
+
     def withdraw(self, key: str) -> bool:
         """Take out a model that nobody uses, loads or stands on; False where somebody does, and then nothing happens. Never waits."""
         lock = self._lock_of(key)
@@ -227,7 +232,10 @@ class ModelOperations:
         if attempt is not None and attempt.fingerprint == request.fingerprint:
             return False  # it is loading
         standing = self._standing(request.key)
-        return standing is None or standing.fingerprint != request.fingerprint
+        if standing is not None and standing.fingerprint == request.fingerprint:
+            self._forget_failure(request.key)
+            return False
+        return True
 
     def stop_loading(self) -> None:
         """Load nothing more: what has not begun fails, and what is loading now is dropped when it is done."""

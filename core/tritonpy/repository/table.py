@@ -229,8 +229,13 @@ class ModelTable:
         with self._changes:
             entry = self._entries[name]
             record = entry.versions.get(version)
-            if record is not None and record.model is not None:
+            if record is not None and record.model is not None and record.reason != reason:
                 self._replace(entry, {**entry.versions, version: replace(record, reason=reason)})
+
+    def remark_all(self, name: str, reason: str) -> None:
+        """Do as `remark` does for every version that serves."""
+        for model in self.ready(name):
+            self.remark(name, model.version, reason)
 
     def retract(self, name: str) -> None:
         """Undo `explain` or `announce`: nobody wants the model any more, or its versions are known."""
