@@ -75,7 +75,7 @@ class TestLoad:
 
         with ensembles(Hooks()) as server:
             server.engine.load_model("e")
-            assert told[-1] == ("loaded", "e", 1)
+            assert ("loaded", "e", 1) in told
             server.engine.unload_model("e")
             assert server._repository._retiring.wait(10)
             assert told[-1] == ("unloaded", "e", 1)

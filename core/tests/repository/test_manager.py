@@ -163,7 +163,7 @@ class TestOverride:
             server.engine.load_model("m")
             error = error_of(server.engine.load_model, "m", config)
             assert number(server, "m") == 10
-        assert type(error) is Internal
+        assert isinstance(error, Internal)
         assert error.message.startswith(POLL_FAILED.format("m") + ": the 'config' parameter of the load request ")
 
     def test_files_replace_the_folder_until_they_are_unloaded(self, serve, model_repository, number, folder, book):
@@ -285,13 +285,15 @@ class TestReload:
         witness.check(*(request for request, _ in answered))
 
     def test_one_that_fails_leaves_the_old_version_serving_and_says_why(self, serve, model_repository, number, caplog):
+        caplog.set_level("INFO", "tritonpy")
         write(model_repository, "m", 1)
         with serve() as server:
             server.engine.load_model("m")
             write(model_repository, "m", "cannot be loaded")
             error = error_of(server.engine.load_model, "m")
             assert "no weights" in error.message
-            assert f"{error.message.rstrip()}; what is loaded goes on serving" in caplog.text
+            assert "failed to load 'm' version 1: Internal: ValueError: no weights" in caplog.messages
+            assert "failed to load 'm'; what is loaded goes on serving" in caplog.messages
             assert number(server, "m") == 1
             assert index(server) == [("m", "1", "READY", "")]
 

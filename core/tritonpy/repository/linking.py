@@ -227,6 +227,7 @@ class EnsembleLinks:
         old = self._table.swap(key, models)
         replaced = wanted.serving if wanted.serving in outdated else None
         self._ended += _departures(key, outdated, replaced, old)
+        log.info("successfully loaded '%s'", key)
         self._began += models.values()
         wanted.serving = wish
         wish.began()

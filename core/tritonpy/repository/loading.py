@@ -17,6 +17,14 @@ from tritonpy.repository.versions import version_folders
 log = logging.getLogger("tritonpy.repository")
 
 
+class VersionsFailed(Internal):
+    """Versions of a model failed to load; the log says which, and why."""
+
+
+class NoVersions(InvalidArgument):
+    """A model has no version that is to serve; the log says so."""
+
+
 class VersionLoading:
     """Keeps the table told of what loads and what failed; what serves is left alone."""
 
@@ -50,8 +58,9 @@ class VersionLoading:
                 log.debug("the configuration of '%s' cannot be completed", prepared.key, exc_info=error)
             for version in chosen:
                 self._set_state(prepared, version, State.UNAVAILABLE, reason)
+                self._log_failure(prepared, version, reason)
             states = [f"version {version} is at UNAVAILABLE state: {reason};" for version in chosen]
-            raise Internal("".join(states)) from error
+            raise VersionsFailed("".join(states)) from error
 
     def _load_all(self, prepared: Prepared, chosen: Sequence[int]) -> dict[int, LoadedModel]:
         name = prepared.key
@@ -63,7 +72,8 @@ class VersionLoading:
                 if not isinstance(error, TritonError):
                     log.debug("version %d of '%s' raised", version, name, exc_info=error)
                 self._abandon(prepared, chosen, models, version, reason_of(error))
-                raise Internal(f"version {version} is at UNAVAILABLE state: {reason_of(error)};") from error
+                self._log_failure(prepared, version, reason_of(error))
+                raise VersionsFailed(f"version {version} is at UNAVAILABLE state: {reason_of(error)};") from error
         return models
 
     @staticmethod
@@ -78,7 +88,9 @@ class VersionLoading:
         for version in missing:
             log.error("version %d is specified for model '%s', but the version directory is not present", version, name)
         if not chosen:
-            raise InvalidArgument(f"at least one version must be available under the version policy of model '{name}'")
+            text = f"at least one version must be available under the version policy of model '{name}'"
+            log.error("failed to load model '%s': %s", name, text)
+            raise NoVersions(text)
         return chosen
 
     def _load(self, name: str, version: int, prepared: Prepared) -> LoadedModel:
@@ -92,7 +104,6 @@ class VersionLoading:
                 log.warning("failed to load '%s' version %d, trying again: %s", name, version, reason_of(error))
             else:
                 model.load_seconds = time.monotonic() - started
-                log.info("successfully loaded '%s' version %d in %.2f s", name, version, model.load_seconds)
                 return model
         raise AssertionError("the last attempt returns or raises: this is a bug")
 
@@ -103,6 +114,11 @@ class VersionLoading:
             model.close()
         for version in chosen:
             self._set_state(prepared, version, State.UNAVAILABLE, reason if version == failed else UNLOADED)
+
+    @staticmethod
+    def _log_failure(prepared: Prepared, version: int, reason: str) -> None:
+        if prepared.attempt is None or prepared.attempt.error is None:  # of a canceled load nobody waits for the reason
+            log.error("failed to load '%s' version %d: %s", prepared.key, version, reason)
 
     def _set_state(self, prepared: Prepared, version: int, state: State, reason: str = "") -> None:
         write = partial(self._table.set_state, prepared.key, version, state, reason)

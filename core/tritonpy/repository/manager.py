@@ -95,21 +95,21 @@ class RepositoryManager:
         failures: dict[str, TritonError] = {}
         done = 0
 
-        def finish(key: str, started: float, error: TritonError | None) -> None:
+        def progress() -> str:
             nonlocal done
             with self._guard:
                 done += 1
-                if error is not None:
+                return f" ({done} of {len(wanted)}{f', {len(failures)} failed' if failures else ''})"
+
+        def note_failure(key: str, error: TritonError | None) -> None:
+            nonlocal done
+            if error is not None:
+                with self._guard:
+                    done += 1
                     failures[key] = error  # its text is in the log already
-                    return
-                progress = f"{done} of {len(wanted)}" + (f", {len(failures)} failed" if failures else "")
-                log.info("loaded '%s' in %.2f s (%s)", key, time.monotonic() - started, progress)
 
         def load(key: str) -> None:
-            started = time.monotonic()
-            error = self._try_load(key, found)
-            if error is not None or not self._links.member_names(key):
-                finish(key, started, error)
+            note_failure(key, self._try_load(key, found, note=progress))
 
         self._ask_for(wanted)
         wanted = self._eager(wanted, found, failures)
@@ -117,7 +117,7 @@ class RepositoryManager:
         self._load_members(wanted)
         for key in wanted:
             if key not in failures and self._links.member_names(key):
-                finish(key, time.monotonic(), self._settled(key))
+                note_failure(key, self._settled(key))
         return failures
 
     def load(
@@ -364,19 +364,23 @@ class RepositoryManager:
         load_batch(load, keys, self._threads, _SLOW_AT_START_S, settle=True)
 
     def _try_load(
-        self, key: str, found: Scan, *, as_member: bool = False, patience: Patience | None = None
+        self,
+        key: str,
+        found: Scan,
+        *,
+        as_member: bool = False,
+        patience: Patience | None = None,
+        note: str | Callable[[], str] = "",
     ) -> TritonError | None:
         if key not in found.models:
-            error = _not_found(key, found)
-            log.error("%s", error.message)
-            return error
+            return _not_found(key, found)
         model = found.models[key]
-        return self._tried(LoadRequest(key, model.listing.name, model, as_member=as_member, patience=patience))
+        return self._tried(LoadRequest(key, model.listing.name, model, as_member=as_member, patience=patience), note)
 
-    def _tried(self, request: LoadRequest) -> TritonError | None:
+    def _tried(self, request: LoadRequest, note: str | Callable[[], str] = "") -> TritonError | None:
         self._names[request.key] = request.name
         try:
-            self._models.load(request)
+            self._models.load(request, note)
         except TritonError as error:
             return error
         return None
@@ -397,5 +401,9 @@ def _check_name(name: str) -> None:
 
 
 def _not_found(name: str, found: Scan) -> TritonError:
+    """Log that no model of this name can be loaded, and return the error for whoever asked for it."""
+    twice = name in found.duplicates
+    text = "not unique across all model repositories" if twice else "model not found in any model repository."
+    log.error("failed to poll model '%s': %s", name, text)
     reason = f": {DUPLICATE}" if name in found.duplicates else ""
     return Internal(f"failed to load '{name}', failed to poll from model repository{reason}")

@@ -18,7 +18,7 @@ from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.linking import EnsembleLinks
 from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, unloaded_while_loading
 from tritonpy.repository.loader import ModelLoader
-from tritonpy.repository.loading import VersionLoading
+from tritonpy.repository.loading import NoVersions, VersionLoading, VersionsFailed
 from tritonpy.repository.local import list_model
 from tritonpy.repository.overrides import write_override
 from tritonpy.repository.prepared import Prepared
@@ -59,7 +59,15 @@ class LoadRequest:
         return self.found.listing.fingerprint if self.found is not None else ""
 
 
-class FilesOutOfReach(Internal):
+class PollFailed(Internal):
+    """What the repository holds of a model cannot be loaded: `reason` says why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"failed to load '{name}', failed to poll from model repository: {reason}")
+        self.reason = reason
+
+
+class FilesOutOfReach(PollFailed):
     """A model's files could not be had: that says nothing of them, and the next poll tries again."""
 
 
@@ -102,8 +110,11 @@ class ModelOperations:
     def memory(self, budget: MemoryBudget) -> None:
         self._changes.memory = budget
 
-    def load(self, request: LoadRequest) -> None:
-        """Load or reload a model, or prepare an ensemble, unless it did not change. Raises a TritonError, the old versions then serve on."""
+    def load(self, request: LoadRequest, note: str | Callable[[], str] = "") -> None:
+        """Load or reload a model, or prepare an ensemble, unless it did not change. Raises a TritonError, the old versions then serve on.
+
+        `note` ends the line that the log gets of a load that succeeded.
+        """
         attempt = LoadAttempt(request.key, request.fingerprint)
         with self._lock_of(request.key).loading(attempt):
             if self._stands(request):
@@ -115,6 +126,9 @@ class ModelOperations:
                 self._note_failure(request, attempt, error)
                 raise
             self._failed.pop(request.key, None)
+            if self._links.wish(request.key) is None:
+                end = note if isinstance(note, str) else note()
+                log.info("successfully loaded '%s' in %.2f s%s", request.key, attempt.age_s, end)
         for model in models:
             self._tell_loaded(model)
         self._follow(departures)
@@ -136,10 +150,18 @@ class ModelOperations:
                 return
         if not isinstance(error, FilesOutOfReach) and not _lacked_room(error):
             self._failed[key] = request.fingerprint
-        stays = "; what is loaded goes on serving" if key in self._loaded else ""
         if not self._stopping:  # a load that the server's end cut short says nothing of the model
-            log.error("%s%s", text, stays)
+            self._log_failure(key, error)
         self._table.explain(key, text)
+
+    def _log_failure(self, key: str, error: TritonError) -> None:
+        stays = "; what is loaded goes on serving" if key in self._loaded else ""
+        if isinstance(error, PollFailed):
+            log.error("Poll failed for model directory '%s': %s%s", key, error.reason, stays)
+        elif isinstance(error.__cause__, VersionsFailed | NoVersions):
+            log.info("failed to load '%s'%s", key, stays)
+        else:
+            log.error("%s%s", error.message.rstrip(), stays)
 
     def _forget_failure(self, key: str) -> None:
         """Take note that what serves is what the files say: a reload that failed was undone."""
@@ -313,10 +335,9 @@ class ModelOperations:
             prepared = self._loader.prepare(found.listing, path, request.config, release, found.namespace)
             return replace(request, found=found), prepared
         except Exception as error:
-            what = f"failed to load '{request.name}', failed to poll from model repository: "
             if isinstance(error, Unavailable):
-                raise FilesOutOfReach(f"{what}{error.message}") from error
-            raise _failure(what, error) from error
+                raise FilesOutOfReach(request.name, error.message) from error
+            raise PollFailed(request.name, _failure("", error).message) from error
 
     def _want(self, attempt: LoadAttempt, wish: Wish) -> list[Departure]:
         departures = []
@@ -372,9 +393,7 @@ class ModelOperations:
 
     def _refuse_when_stopping(self, request: LoadRequest) -> None:
         if self._stopping:
-            raise FilesOutOfReach(
-                f"failed to load '{request.name}', failed to poll from model repository: Server exiting"
-            )
+            raise FilesOutOfReach(request.name, "Server exiting")
 
     def _lock_of(self, key: str) -> ModelLock:
         with self._guard:

@@ -244,6 +244,16 @@ def test_a_missing_member_is_named_before_anything_runs():
     assert show.answers(request) == []
 
 
+def test_an_output_that_a_member_left_out_is_left_out_and_logged_at_verbose_level_1(caplog):
+    caplog.set_level("DEBUG", "tritonpy")
+    show = play(ensemble(step("split", "IN", "L R"), outputs="L R"), SPLIT)
+    request = show.ask(IN=[1])
+    show.stage.answer(show.stage.calls[0], L=[1])
+    assert show.answers(request) == [{"L": [1]}]
+    assert "Composing models did not output tensor R" in caplog.messages
+    assert "Composing models did not output tensor L" not in caplog.messages
+
+
 def test_a_member_that_ends_without_an_answer_leaves_the_ensemble_in_a_deadlock():
     show = play(ensemble(CHAIN), *ALL)
     request = show.ask(IN=[1], id="x")

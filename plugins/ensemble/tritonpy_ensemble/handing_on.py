@@ -64,6 +64,8 @@ def answer_of(request: InferRequest, frame: Frame) -> InferResponse:
         value = frame.end(output.tensor)
         if value.tensor is not None:
             outputs.append(_passed(value.tensor, value.rows, output.name, output.dims, frame.plan.batched))
+        else:
+            log.debug("Composing models did not output tensor %s", output.name)
         if value.sequence is not request.sequence:
             sequence = value.sequence
     return InferResponse(outputs, parameters=parameters_of(sequence), final=False)

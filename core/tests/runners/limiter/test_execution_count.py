@@ -126,6 +126,21 @@ def test_devices_have_their_own_and_global_resources_are_shared():
     assert not limiter.acquire("three", list)
 
 
+def test_at_verbose_level_1_the_log_says_how_much_there_is_of_each_resource_as_triton_does(caplog):
+    caplog.set_level("DEBUG", "tritonpy")
+    limiter = ExecutionCountLimiter()
+    limiter.register("a", 0, group({"R1": 3, "R2": 1}))
+    limiter.register("b", 1, group({"R1": 2}, shared=("G",)))
+    limiter.unregister("a")
+    first = "\nMax Resource Map===>\n\tDevice: 0\n\t\tResource: R1\t Count: 3\n\t\tResource: R2\t Count: 1\n"
+    assert caplog.messages[0] == first
+    assert "\tDevice: 0\n" not in caplog.messages[2]
+    caplog.clear()
+    caplog.set_level("INFO", "tritonpy")
+    limiter.unregister("b")
+    assert caplog.messages == []
+
+
 def test_what_there_is_follows_the_instances_as_they_come_and_go():
     limiter, told = ExecutionCountLimiter(), []
     limiter.register("small", 0, group({"R": 1}))

@@ -94,14 +94,12 @@ class LazyLoading:
 
     def _load(self, cold: ColdModel) -> None:
         """Load a model for those who wait for it. Raises what went wrong; NoRoom where memory was missing."""
-        started = time.monotonic()
         patience = cold.patience(self._settings.wait_s)
         with self._alone(cold):
             try:
                 self._attempt(cold, patience)
             except Outgrown:  # its size is known now: that it waits for
                 self._attempt(cold, patience)
-        log.info("loaded '%s' for a request in %.2f s", cold.key, time.monotonic() - started)
 
     def _alone(self, cold: ColdModel) -> AbstractContextManager[object]:
         """Ensembles take their room in parts: two of them at once could each wait for what the other one has."""
@@ -115,7 +113,8 @@ class LazyLoading:
             found = self._sources.look_up(cold.name).models.get(cold.key)
             if found is None:
                 raise Unavailable(f"'{cold.key}' is in no model repository any more")
-            self._models.load(LoadRequest(cold.key, cold.name, found, cold.override, as_member=True, patience=patience))
+            request = LoadRequest(cold.key, cold.name, found, cold.override, as_member=True, patience=patience)
+            self._models.load(request, " for a request")
             errors = self._load_members(cold.key, patience)
             self._models.settle(cold.key)
         except TritonError as error:

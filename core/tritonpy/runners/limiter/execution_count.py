@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.runners.limiter.resources import Need, Resource, given_resources, needs_of, totals
+from tritonpy.runners.limiter.resources import Need, Resource, given_resources, needs_of, resource_map, totals
 from tritonpy.runners.limiter.turns import Contender, caught_up, next_turns
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+
+log = logging.getLogger("tritonpy.limiter")
 
 Granted = Callable[[], object]
 
@@ -47,6 +50,7 @@ class ExecutionCountLimiter(RateLimiter):
         with self._lock:
             everybody = [need for seat in self._seats.values() for need in seat.needs]
             self._totals = totals([*everybody, *needs], self._given)
+            self._log_totals(needs)
             contender = Contender({need.resource: need.count for need in needs}, max(group.rate_limiter.priority, 1))
             self._seats[instance] = _Seat(needs, contender)
             grants = self._grant()  # there may be more of something now
@@ -60,6 +64,7 @@ class ExecutionCountLimiter(RateLimiter):
             self._waiting.pop(instance, None)
             self._running.discard(instance)
             self._totals = totals([need for seat in self._seats.values() for need in seat.needs], self._given)
+            self._log_totals()
             grants = self._grant()
         _tell(grants)
 
@@ -103,6 +108,12 @@ class ExecutionCountLimiter(RateLimiter):
             self._running.add(name)
             grants[name] = self._waiting.pop(name)
         return grants
+
+    def _log_totals(self, more: Iterable[Need] = ()) -> None:
+        """Log how much there is of each resource, as Triton does at verbose level 1."""
+        if log.isEnabledFor(logging.DEBUG):
+            needs = itertools.chain(more, *(seat.needs for seat in self._seats.values()))
+            log.debug("%s", resource_map(self._totals, {need.resource: need.spelling for need in needs}))
 
     def _free(self) -> dict[Resource, int]:
         free = dict(self._totals)

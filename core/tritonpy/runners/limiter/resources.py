@@ -73,6 +73,18 @@ def totals(needs: Iterable[Need], given: Mapping[Resource, int]) -> dict[Resourc
     return found
 
 
+def resource_map(found: Mapping[Resource, int], spellings: Mapping[Resource, str]) -> str:
+    """Return what Triton's log says of how much there is of each resource, as models spell it; global ones come first."""
+    lines = ["\nMax Resource Map===>\n"]
+    device = None
+    for resource, count in sorted(found.items()):
+        if resource.device != device:
+            device = resource.device
+            lines.append(f"\tDevice: {'GLOBAL' if device == GLOBAL else device}\n")
+        lines.append(f"\t\tResource: {spellings[resource]}\t Count: {count}\n")
+    return "".join(lines)
+
+
 def _limit(need: Need, given: Mapping[Resource, int]) -> int:
     if not given:
         return need.count
