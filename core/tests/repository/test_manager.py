@@ -28,7 +28,11 @@ class TestLoad:
             ("", "Model name cannot be empty. Please enter a valid name to deploy."),
             ("../m", "invalid model name '../m', model name must not contain path traversal characters"),
             ("..", "invalid model name '..', model name must not contain path traversal characters"),
-            ("a\\b", "invalid model name 'a\\b', model name must not contain path traversal characters"),
+            ("a\\..", "invalid model name 'a\\..', model name must not contain path traversal characters"),
+            (" ..", "invalid model name ' ..', model name must not contain path traversal characters"),
+            (".\t", "invalid model name '.\t', model name must not contain path traversal characters"),
+            (" ", "Model name cannot be empty. Please enter a valid name to deploy."),
+            ("\t\r\n", "Model name cannot be empty. Please enter a valid name to deploy."),
         ],
     )
     def test_a_name_that_is_none(self, serve, name, text):

@@ -38,6 +38,7 @@ GONE = "model is no longer in a repository"
 log = logging.getLogger("tritonpy.repository")
 
 _SLOW_AT_START_S = 60.0  # a load that takes longer lets the next one begin, though it is one more than `threads` says
+_SPACES = " \t\n\r\v\f"
 _LOOK_S = 0.05  # between two looks at whether sequences live
 
 
@@ -394,9 +395,10 @@ class RepositoryManager:
 
 
 def _check_name(name: str) -> None:
-    if not name:
+    trimmed = name.strip(_SPACES)
+    if not trimmed:
         raise InvalidArgument("Model name cannot be empty. Please enter a valid name to deploy.")
-    if "/" in name or "\\" in name or name in {".", ".."}:
+    if "/" in name or any(part in {".", ".."} for part in trimmed.split("\\")):
         raise InvalidArgument(f"invalid model name '{name}', model name must not contain path traversal characters")
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tritonpy import InstanceContext, ModelContext
+import pytest
+
+from tritonpy import InstanceContext, InvalidArgument, ModelContext
 from tritonpy.testing import model_config
-from tritonpy_backend_python.arguments import initialize_arguments, model_message, start_message
+from tritonpy_backend_python.arguments import check_name, initialize_arguments, model_message, start_message
 from tritonpy_backend_python.code import instance_count
 from tritonpy_backend_python.limits import Limits
 
@@ -68,3 +70,16 @@ def test_a_worker_is_told_what_json_can_carry() -> None:
 def test_instances_are_counted_over_groups_and_devices() -> None:
     groups = "instance_group [{ count: 2 kind: KIND_CPU }, { count: 3 kind: KIND_GPU gpus: [0, 1] }, { count: 9 passive: true kind: KIND_CPU }]"
     assert instance_count(model(groups).config) == 17
+
+
+@pytest.mark.parametrize("character", ";|&$`<>()[]{}\\\"'*?~#!")
+def test_a_name_with_a_character_of_a_shell_is_refused_as_in_triton(character):
+    with pytest.raises(InvalidArgument, match=r"^Invalid stub name: contains invalid characters$"):
+        check_name(f"model{character}test")
+
+
+@pytest.mark.parametrize(
+    "name", ["TestModel123", "model-with-hyphens", "model_with_underscores", "a.b c", "größe", "ensemble/m"]
+)
+def test_other_names_are_accepted(name):
+    check_name(name)

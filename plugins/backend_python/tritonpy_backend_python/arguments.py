@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tritonpy import InstanceContext, ModelContext, config_to_dict, ipc, resolve_model_file
+from tritonpy import InstanceContext, InvalidArgument, ModelContext, config_to_dict, ipc, resolve_model_file
 from tritonpy_backend_python.limits import Limits
 
 DEFAULT_FILE = "model.py"
+_INVALID_IN_NAMES = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
 
 
 def initialize_arguments(model: ModelContext, instance: InstanceContext) -> dict[str, str]:
@@ -22,6 +23,12 @@ def initialize_arguments(model: ModelContext, instance: InstanceContext) -> dict
         "model_version": str(model.version),
         "model_name": model.name,
     }
+
+
+def check_name(model: str) -> None:
+    """Raise InvalidArgument, with Triton's text, for a model whose name has a character that means something to a shell."""
+    if not _INVALID_IN_NAMES.isdisjoint(model):
+        raise InvalidArgument("Invalid stub name: contains invalid characters")
 
 
 def start_message(model: ModelContext, instance: InstanceContext, limits: Limits) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tritonpy import (
     config_from_json,
     config_to_dict,
 )
+from tritonpy_backend_python.arguments import check_name
 from tritonpy_backend_python.code import ModelCode
 from tritonpy_backend_python.environments.execution import PARAMETER as EXECUTION_ENVIRONMENT
 from tritonpy_backend_python.launching import PythonLauncher
@@ -37,6 +38,7 @@ class PythonBackend(Backend):
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
+        check_name(model.name)
         if cls._is_local(model):
             from tritonpy_backend_python.in_process.admission import check_admission
             from tritonpy_backend_python.in_process.completion import auto_complete
@@ -49,6 +51,7 @@ class PythonBackend(Backend):
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
+        check_name(model.name)
         if cls._is_local(model):
             from tritonpy_backend_python.in_process.admission import check_admission
             from tritonpy_backend_python.in_process.shares import LocalShares

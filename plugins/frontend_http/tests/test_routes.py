@@ -128,6 +128,11 @@ def test_the_repository_index(server):
     assert server.call("POST", "/v2/repository/index", {"ready": True}).json == whole[:1]
     reply = server.call("POST", "/v2/repository/index", {"ready": "x"})
     assert (reply.status, reply.error) == (400, "Invalid value for 'ready': expected a boolean")
+    for depth in (1, 100, 5_000, 50_000):
+        reply = server.call("POST", "/v2/repository/index", b'{"ready": ' + b"[" * depth + b"]" * depth + b"}")
+        assert (reply.status, reply.error) == (400, "Invalid value for 'ready': expected a boolean")
+    reply = server.call("POST", "/v2/repository/index", b'{"x": ' + b"[" * 50_000 + b"]" * 50_000 + b"}")
+    assert reply.error == "JSON nesting depth exceeds maximum allowed limit (100)"
     reply = server.call("POST", "/v2/repository/index", b"{")
     assert reply.error == "failed to parse the request JSON buffer: Missing a name for object member. at 1"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import logging
+import re
 from base64 import b64decode
 from typing import Any
 
@@ -56,6 +57,9 @@ def management_app(engine: Engine, log: logging.Logger, limit: int) -> Managemen
 # What may take long runs in a thread, the rest answers from memory.
 
 
+_NESTED_READY = re.compile(rb'\s*\{\s*"ready"\s*:\s*[\[{]')
+
+
 def _repository(engine: Engine, limit: int) -> list[Route]:
     async def content(request: Request) -> Any:
         found = await request.json(limit)
@@ -63,8 +67,14 @@ def _repository(engine: Engine, limit: int) -> list[Route]:
 
     async def repository_index(request: Request) -> list[ModelIndex]:
         """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
-        body = await content(request)
-        ready = body["ready"] if document.has(body, "ready") else False
+        body = await request.body(limit)
+        try:
+            found = document.parse(body) if body else {}
+        except InvalidArgument:  # nested too deeply: still no boolean
+            if not _NESTED_READY.match(body):
+                raise
+            found = {"ready": None}
+        ready = found["ready"] if document.has(found, "ready") else False
         if not isinstance(ready, bool):
             raise InvalidArgument("Invalid value for 'ready': expected a boolean")
         return list(engine.repository_index(ready))
