@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import signal
 import threading
 from collections.abc import Iterator
@@ -62,31 +63,102 @@ def refused_over_http(connection: http.client.HTTPConnection) -> tuple[int, str]
     return answer.status, answer.read().decode()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_lets_the_live_request_finish_and_refuses_new_ones(live: LiveRequest, number: signal.Signals) -> None:
-    served = live.served
-    connection = http.client.HTTPConnection("127.0.0.1", served.ports["http"], timeout=60)
+def gate_inputs() -> list[Any]:
     given = tritonclient.grpc.InferInput("IN", [1, 1], "FP32")
     given.set_data_from_numpy(np.array([[3]], np.float32))
-    with contextlib.closing(connection), tritonclient.grpc.InferenceServerClient(served.grpc) as client:
-        assert client.is_server_ready()
-        connection.request("GET", "/v2/health/live")
-        connection.getresponse().read()
-        served.process.send_signal(number)
-        served.wait(lambda: answered_503(served), "new connections are told that the server stops")
-        status, text = refused_over_http(connection)
-        assert status == 503
-        assert "stopping" in text
-        with pytest.raises(InferenceServerException) as raised:
-            client.infer("gate", [given])
-        assert raised.value.status() == "StatusCode.UNAVAILABLE"
-        assert "shutting down" in raised.value.message()
-        assert live.answers == []
-        live.gate.touch()
-        assert served.until_ended() == 0
+    return [given]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_live_requests_finish_and_refuses_new_connections(
+    live: LiveRequest, number: signal.Signals
+) -> None:
+    live.served.process.send_signal(number)
+    live.served.wait(lambda: answered_503(live.served), "new connections are told that the server stops")
+    assert "Server is stopping" in live.served.ask(INFER, ONE).json()["error"]
+    assert live.served.ask("/v2/health/ready").status == 503
+    assert live.answers == []
+    live.gate.touch()
+    assert live.served.until_ended() == 0
     live.thread.join()
     assert [(answer.status, answer.json()["outputs"][0]["data"]) for answer in live.answers] == [(200, [3.0])]
-    assert "Traceback" not in served.log
+    assert "Traceback" not in live.served.log
+
+
+def kept_connection(served: Any) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("127.0.0.1", served.ports["http"], timeout=60)
+    connection.request("GET", "/v2/health/live")
+    connection.getresponse().read()
+    return connection
+
+
+def test_a_client_that_keeps_its_connection_is_served_until_it_leaves(serve: Any, models: Any) -> None:
+    models.example("add_sub")
+    names = ("INPUT0", "INPUT1")
+    inputs = [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": list(range(16))} for name in names]
+    body = json.dumps({"inputs": inputs})
+    with (
+        serve(f"--model-repository={models.path}") as served,
+        contextlib.closing(kept_connection(served)) as connection,
+    ):
+        served.process.send_signal(signal.SIGINT)
+        served.wait(lambda: answered_503(served), "new connections are told that the server stops")
+        for _ in range(3):
+            connection.request("POST", "/v2/models/add_sub/infer", body)
+            answer = connection.getresponse()
+            assert answer.status == 200
+            answer.read()
+        served.until_logged(r"Timeout 30: Found \d HTTP service connections")
+        assert "Waiting for in-flight" not in served.log
+        connection.close()
+        assert served.until_ended() == 0
+        assert "Waiting for in-flight requests to complete." in served.log
+        assert "Found 0 model versions that have in-flight inferences" in served.log
+        assert served.log.count("Timeout 30: ") == 1
+
+
+def test_a_connection_that_nobody_uses_ends_a_while_after_its_last_request(
+    serve: Any, models: Any, tmp_path: Path
+) -> None:
+    models.example("add_sub")
+    config = tmp_path / "server.yaml"
+    config.write_text("frontends:\n  http: {drain_idle_s: 0.5}\n  grpc: {}\n  metrics: {}\n")
+    with (
+        serve(f"--config={config}", f"--model-repository={models.path}") as served,
+        contextlib.closing(kept_connection(served)),
+    ):
+        served.process.send_signal(signal.SIGTERM)
+        assert served.until_ended() == 0
+
+
+@pytest.mark.parametrize("live", [2], indirect=True)
+def test_a_kept_connection_and_grpc_are_refused_when_the_time_for_connections_is_over(live: LiveRequest) -> None:
+    served = live.served
+    with (
+        contextlib.closing(kept_connection(served)) as connection,
+        tritonclient.grpc.InferenceServerClient(served.grpc) as client,
+    ):
+        assert client.is_server_ready()
+        served.process.send_signal(signal.SIGTERM)
+        served.until_logged("Waiting for in-flight requests")
+        assert served.log.count("Model 'gate' (version 1) has 1 in-flight inferences") == 1
+        status, text = refused_over_http(connection)
+        assert (status, "stopping" in text) == (503, True)
+        with pytest.raises(InferenceServerException) as raised:
+            client.infer("gate", gate_inputs())
+        assert raised.value.status() == "StatusCode.UNAVAILABLE"
+        assert "shutting down" in raised.value.message()
+        live.gate.touch()
+        assert served.until_ended() == 0
+
+
+def test_new_grpc_connections_are_answered_while_the_server_drains(live: LiveRequest) -> None:
+    live.served.process.send_signal(signal.SIGTERM)
+    live.served.wait(lambda: answered_503(live.served), "new connections are told that the server stops")
+    with tritonclient.grpc.InferenceServerClient(live.served.grpc) as client:
+        assert client.is_server_live()
+    live.gate.touch()
+    assert live.served.until_ended() == 0
 
 
 @pytest.mark.parametrize("live", [1], indirect=True)

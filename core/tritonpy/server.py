@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tritonpy.server")
 
+_FOR_CONNECTIONS = 0.8  # of the exit timeout: a client may never stop to send, and requests need time too
+_SPENT_S = 0.04  # a countdown of whole seconds goes on where this much of the first one is gone
 _FOR_SEQUENCES = 0.8  # of the exit timeout: a sequence may never end, and requests need time too
 
 
@@ -151,16 +153,27 @@ class Server:
                 "or write 'access: {open: [health, metrics]}' in server.yaml"
             )
 
+    async def wind_down(self, timeout_s: float) -> float:
+        """Refuse new connections and serve those that clients use, for most of `timeout_s` at most; return what is left of it.
+
+        As in Triton, a client that keeps its connection is served until it leaves, and nothing is refused there before.
+        """
+        loop = asyncio.get_running_loop()
+        begun, limit_s = loop.time(), timeout_s * _FOR_CONNECTIONS
+        await asyncio.gather(*(frontend.wind_down(timeout_s, limit_s) for frontend in self._started))
+        return max(timeout_s - (loop.time() - begun), 0)
+
     async def drain(self, timeout_s: float | None = None) -> bool:
         """Refuse new requests and wait until the live ones are answered; False when `timeout_s` passed before.
 
         Where sequences live, their requests are taken until they end, for most of that time.
         """
         _tell(self.plugins.hook.tritonpy_server_stopping, engine=self.engine)
+        timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
+        self._log_in_flight(timeout_s)
         self._local.state = ServerState.EXITING
         self._polling.finish()
         self._repository.stop_loading()
-        timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         await asyncio.to_thread(self._repository.wait_for_sequences, timeout_s * _FOR_SEQUENCES)
@@ -171,6 +184,14 @@ class Server:
             log.warning("some connections were still busy after %.1f s", timeout_s)
         await asyncio.to_thread(self._polling.stop)
         return await asyncio.to_thread(self._repository.stop, max(deadline - loop.time(), 0))
+
+    def _log_in_flight(self, timeout_s: float) -> None:
+        """Log what Triton logs when it begins to stop; tools look for these lines."""
+        found = self._repository.in_flight()
+        log.info("Waiting for in-flight requests to complete.")
+        log.info("Timeout %d: Found %d model versions that have in-flight inferences", timeout_s + _SPENT_S, len(found))
+        for name, version, count in found:
+            log.info("Model '%s' (version %d) has %d in-flight inferences", name, version, count)
 
     async def stop(self) -> None:
         """Close every port and free everything; safe after a failed `start`."""

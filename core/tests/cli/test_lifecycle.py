@@ -42,6 +42,10 @@ class ToyServer:
     async def start(self):
         await self.call("start")
 
+    async def wind_down(self, timeout_s):
+        self.calls.append("wind_down")
+        return timeout_s
+
     async def drain(self, timeout_s):
         return await self.call("drain", default=True)
 
@@ -82,7 +86,7 @@ def test_a_signal_drains_and_stops_the_server(life, exits, number, caplog):
     caplog.set_level(logging.INFO, "tritonpy")
     server = ToyServer(start=signalled(number))
     life(server).run()
-    assert server.calls == ["start", "drain", "stop"]
+    assert server.calls == ["start", "wind_down", "drain", "stop"]
     assert exits == []
     assert f"Signal ({int(number)}) received." in caplog.messages
 
@@ -184,7 +188,7 @@ def test_where_the_signals_are_somebody_elses_that_one_says_that_they_came(life)
         hosted.over()
 
     asyncio.run(serve())
-    assert server.calls == ["start", "drain", "stop"]
+    assert server.calls == ["start", "wind_down", "drain", "stop"]
 
 
 def test_the_process_ends_though_cleaning_up_fails(exits, caplog):

@@ -39,7 +39,7 @@ class Frontend(ABC):
     """Speaks one protocol on the server's event loop. `start` is the one required method.
 
     Life: `start` (returns when the port accepts), `serving` (the models are loaded),
-    `drain` (refuse new requests, let live ones finish), `stop` (close everything).
+    `wind_down` (refuse new connections), `drain` (refuse new requests, let live ones finish), `stop` (close everything).
     All of them run on the server's event loop; none may install signal handlers. Answers to requests come through a `LoopSink`.
     """
 
@@ -60,6 +60,12 @@ class Frontend(ABC):
 
     async def serving(self) -> None:
         """The server became ready (optional): the moment to begin what readiness need not wait for. Return soon."""
+
+    async def wind_down(self, timeout_s: float, limit_s: float) -> None:
+        """Refuse new connections, serve those that clients use, and return when they use them no more or after `limit_s` (optional).
+
+        It is the first step of a stop that may take `timeout_s`; requests are not refused yet.
+        """
 
     async def drain(self) -> None:
         """Refuse new requests with Unavailable and return when the live ones are answered (optional)."""

@@ -34,6 +34,9 @@ class Servable(Protocol):
     async def start(self) -> None:
         """Load the models and listen; raises StartupError."""
 
+    async def wind_down(self, timeout_s: float) -> float:
+        """Refuse new connections and serve those that clients use; return what is left of `timeout_s`."""
+
     async def drain(self, timeout_s: float) -> bool:
         """Refuse new requests; say whether the live ones were answered in time."""
 
@@ -83,7 +86,8 @@ class Life:
             if await self._start():
                 self._announce()
                 await self._asked.wait()
-                if not await self._server.drain(self._exit_timeout_s):
+                left_s = await self._server.wind_down(self._exit_timeout_s)
+                if not await self._server.drain(left_s):
                     self._expired()
         finally:
             self._watch_exit()

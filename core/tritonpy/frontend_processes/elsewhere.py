@@ -26,6 +26,10 @@ class Elsewhere(Frontend):
         """Let the frontend of each process go on."""
         await self._fleet.serving(self._name)
 
+    async def wind_down(self, timeout_s: float, limit_s: float) -> None:
+        """Return when clients use the connections of no process any more."""
+        await self._fleet.wind_down(self._name, timeout_s, limit_s)
+
     async def drain(self) -> None:
         """Return when the frontend of each process has answered its live requests."""
         await self._fleet.drain(self._name)

@@ -66,6 +66,11 @@ class Fleet:
         """Tell every process that the models are loaded."""
         await asyncio.gather(*(process.serving(name) for process in self.processes))
 
+    async def wind_down(self, name: str, timeout_s: float, limit_s: float) -> None:
+        """Return when clients use the connections of a frontend no more in any process."""
+        asked = {"frontend": name, "timeout_s": timeout_s, "limit_s": limit_s}
+        await asyncio.gather(*(process.ask("wind_down", asked) for process in self.processes))
+
     async def drain(self, name: str) -> None:
         """Return when a frontend has answered its live requests in every process."""
         for process in self.processes:

@@ -218,6 +218,10 @@ class RepositoryManager:
         while any([model.dispatcher.wind_down() for model in self._table.all_ready()]) and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
 
+    def in_flight(self) -> list[tuple[str, int, int]]:
+        """Return name, version and number of open requests of every ready version that has some."""
+        return [(model.name, model.version, model.open) for model in self._table.all_ready() if model.open]
+
     def stop(self, timeout_s: float) -> bool:
         """Unload everything, waiting `timeout_s` for requests in flight; False when some had to be given up."""
         self.stop_loading()

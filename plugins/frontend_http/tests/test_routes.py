@@ -231,3 +231,36 @@ def test_a_model_may_be_called_like_a_part_of_a_path(server):
 def test_the_readiness_of_a_model_is_plain_text_whatever_it_says(server):
     for path in ("/v2/models/echo/ready", "/v2/models/other/ready"):
         assert server.call("GET", path).headers["content-type"] == "text/plain"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v2/health/live", 200),
+        ("/v2/health/ready", 200),
+        ("/v2/models/echo/ready", 200),
+        ("/v2/models/echo/versions/1/ready", 200),
+        ("/v2/models/nowhere/ready", 400),
+    ],
+)
+def test_head_on_a_health_route_is_get_without_the_body(server, path, status):
+    get, head = server.call("GET", path), server.call("HEAD", path)
+    assert (head.status, head.body) == (status, b"")
+    assert get.status == status
+    assert head.headers["content-length"] == get.headers["content-length"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v2/health/live", "GET, HEAD"),
+        ("POST", "/v2/models/echo/ready", "GET, HEAD"),
+        ("HEAD", "/v2", "GET"),
+        ("HEAD", "/v2/models/echo/infer", "POST"),
+        ("HEAD", "/v2/models/echo/generate", "POST"),
+        ("HEAD", "/v2/logging", "GET, POST"),
+    ],
+)
+def test_a_method_that_is_not_allowed_is_told_those_that_are(server, method, path, allowed):
+    reply = server.call(method, path)
+    assert (reply.status, reply.headers["allow"]) == (405, allowed)

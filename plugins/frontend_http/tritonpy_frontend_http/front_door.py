@@ -52,7 +52,7 @@ class FrontDoor:
         elif path in _PROBES:
             await self._answer_probe(path, scope["method"], send)
         elif infer_target(path):  # by POST it would not come here
-            await _send(send, 405, _NO_METHOD_BODY, _PLAIN)
+            await _send(send, 405, _NO_METHOD_BODY, _PLAIN, b"POST")
         elif target := generate_target(path):
             await self._import_generate_calls().serve(target, scope, receive, send)
         elif not _is_known(path):
@@ -81,8 +81,8 @@ class FrontDoor:
         return management_app(self._engine, self._log, self._limit)
 
     async def _answer_probe(self, path: str, method: str, send: Any) -> None:
-        if method != "GET":
-            await _send(send, 405, _NO_METHOD_BODY, _PLAIN)
+        if method not in {"GET", "HEAD"}:
+            await _send(send, 405, _NO_METHOD_BODY, _PLAIN, b"GET, HEAD")
             return
         try:
             good = self._engine.is_ready() if path == _READY else self._engine.is_live()
@@ -102,7 +102,9 @@ def _is_known(path: str) -> bool:
     return versioned is None or (versioned[1].isascii() and versioned[1].isdigit())
 
 
-async def _send(send: Any, status: int, body: bytes, kind: bytes = _JSON) -> None:
+async def _send(send: Any, status: int, body: bytes, kind: bytes = _JSON, allow: bytes = b"") -> None:
     headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+    if allow:
+        headers.append((b"allow", allow))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

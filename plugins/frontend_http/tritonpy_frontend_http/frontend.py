@@ -79,6 +79,12 @@ class HttpFrontend(Frontend):
             listening, self._address = listen_on_port(host, options.port, reuse=options.reuse_port)
         return listening
 
+    async def wind_down(self, timeout_s: float, limit_s: float) -> None:
+        """Answer 503 on new connections, serve those that are open, and return when clients use them no more."""
+        if self._server is not None:
+            self._server.refuse_new_connections()
+            await self._server.unused(timeout_s, self.options.drain_idle_s, limit_s)
+
     async def drain(self) -> None:
         """Answer 503 to new connections and new requests, and wait until the live ones are answered and clients have their answers."""
         if self._server is None or self._composition is None:

@@ -29,6 +29,10 @@ class HttpOptions(HttpConnectionOptions, frozen=True):
     max_waiting_bytes: Annotated[
         ByteSize, Meta(gt=0, description="Bytes of such answers that may wait, the last of them not counted")
     ] = 256 * 1024
+    drain_idle_s: Annotated[
+        float,
+        Meta(ge=0, description="Seconds that a stopping server keeps a connection open for its client's next request"),
+    ] = 5
     restricted_apis: Annotated[
         tuple[Restriction, ...], Meta(description="Groups of calls that need a header with a secret value")
     ] = ()

@@ -131,7 +131,7 @@ class InferProtocol(HttpConnection):
 
     def data_received(self, data: bytes) -> None:
         """Take what came: a request whose head is known goes round the parser, which stands between two requests and need not know."""
-        fresh = not self.midway and (self.cycle is None or self.cycle.response_complete)
+        fresh = not (self.midway or self.refuses) and (self.cycle is None or self.cycle.response_complete)
         known = self.heads.match(data) if fresh else None
         if known is not None:
             self._start_known(*known, data)

@@ -114,11 +114,15 @@ class ManagementApp:
             self._description = self._description or msgspec.json.encode(describe(self.routes))
             return Reply(self._description)
         matching = [(match, route) for pattern, route in self._patterns if (match := pattern.fullmatch(path))]
+        readiness = path.endswith("/ready")
+        wanted = "GET" if method == "HEAD" and readiness else method  # the transport leaves the body out
         for match, route in matching:
-            if route.method == method:
+            if route.method == wanted:
                 return await self._answer(route, Request(scope, receive, match.groupdict()))
         if matching or path in DESCRIPTION_PATHS:
-            return Reply(error_body("Method Not Allowed"), 405, PLAIN if path.endswith("/ready") else JSON)
+            allowed = {route.method for _, route in matching} or {"GET"}
+            allow = ", ".join(sorted(allowed | {"HEAD"} if readiness else allowed))
+            return Reply(error_body("Method Not Allowed"), 405, PLAIN if readiness else JSON, {"allow": allow})
         return Reply(error_body("Not Found"), 404, PLAIN)
 
     async def _answer(self, route: Route, request: Request) -> Reply:

@@ -16,7 +16,7 @@ CONTENT_TYPE = b"text/plain; charset=utf-8"
 
 
 class MetricsApplication:
-    """GET /metrics answers with the text format; another path is 404, another method 405, with JSON bodies.
+    """GET and HEAD /metrics answer with the text format; another path is 404, another method 405, with JSON bodies.
 
     Scrapes are collected one after the other in `collecting`: the event loop that serves requests does not wait for them, and they do
     not wait for what else blocks the threads of the loop, such as a model that loads.
@@ -30,8 +30,8 @@ class MetricsApplication:
         """Answer one request."""
         if scope["path"] != "/metrics":
             await answer(send, 404, b"application/json", b'{"error":"Not Found"}')
-        elif scope["method"] != "GET":
-            await answer(send, 405, b"application/json", b'{"error":"Method Not Allowed"}', ((b"allow", b"GET"),))
+        elif scope["method"] not in {"GET", "HEAD"}:
+            await answer(send, 405, b"application/json", b'{"error":"Method Not Allowed"}', ((b"allow", b"GET, HEAD"),))
         else:
             text = await asyncio.get_running_loop().run_in_executor(self._collecting, self._text)
             await answer(send, 200, CONTENT_TYPE, text)

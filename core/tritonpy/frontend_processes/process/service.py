@@ -40,6 +40,12 @@ class _FrontendSaid(msgspec.Struct):
     frontend: str
 
 
+class _WindDown(msgspec.Struct):
+    frontend: str
+    timeout_s: float
+    limit_s: float
+
+
 class _Nothing(msgspec.Struct):
     pass
 
@@ -61,6 +67,7 @@ class Service:
         self._stopped = asyncio.Event()
         verbs: Verbs = {
             "serving": (_FrontendSaid, self._serving),
+            "wind_down": (_WindDown, self._wind_down),
             "drain": (_FrontendSaid, self._drain),
             "pulse": (_Nothing, lambda _: None),
             "models_changed": (_Nothing, lambda _: self._engine.forget()),
@@ -147,6 +154,9 @@ class Service:
 
     async def _serving(self, said: _FrontendSaid) -> None:
         await self._frontends[said.frontend].serving()
+
+    async def _wind_down(self, message: _WindDown) -> None:
+        await self._frontends[message.frontend].wind_down(message.timeout_s, message.limit_s)
 
     async def _drain(self, said: _FrontendSaid) -> None:
         await self._frontends[said.frontend].drain()

@@ -84,6 +84,14 @@ class HttpConnection(HttpToolsProtocol, Evictable):
             return None
         return self._moved if self.midway else self.idle_since_s
 
+    def is_used(self, idle_s: float) -> bool:
+        """Say whether its client has a request here, or had one less than `idle_s` seconds ago."""
+        if self.refuses or self.transport.is_closing():
+            return False
+        if self.midway or (self.cycle is not None and not self.cycle.response_complete):
+            return True
+        return self.cycle is not None and self.loop.time() - self.idle_since_s < idle_s
+
     def evict(self) -> None:
         """Close it for a new connection."""
         self.transport.abort()
@@ -265,6 +273,8 @@ class HttpConnection(HttpToolsProtocol, Evictable):
             self.transport.close()
 
     def _log_refusal(self, refusal: Refusal) -> None:
+        if refusal is STOPPING:
+            return
         peer = f"{self.client[0]}:{self.client[1]}" if self.client else "a Unix socket"
         self.logger.warning("refused a request from %s: %s", peer, refusal.text)
 

@@ -20,6 +20,7 @@ from tritonpy.listening.http1.refusal import TOO_MANY_CONNECTIONS
 
 _LATE_S = 0.25  # time for connections that came at the very end to read that the server is stopping
 _LOOK_S = 0.01
+_USED_LOOK_S = 0.05
 
 
 class _State(ServerState):
@@ -39,6 +40,8 @@ class HttpServer:
         protocol: type[HttpConnection] = HttpConnection,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._name = name
+        self._log = log
         self._protocol = protocol
         # uvicorn's own logging set-up and signal handlers belong to a process that is uvicorn's: only its protocol is used.
         self._config = uvicorn.Config(
@@ -67,6 +70,20 @@ class HttpServer:
     def refuse_new_connections(self) -> None:
         """Answer 503 on connections that come from now on. Those that are open are served."""
         self.server_state.accepting = False
+
+    async def unused(self, timeout_s: float, idle_s: float, limit_s: float) -> None:
+        """Return when no client has used its connection for `idle_s` seconds, or after `limit_s` of the `timeout_s` that the exit may take."""
+        connections: Any = self.server_state.connections
+        begun, logged = self._loop.time(), -1
+        while count := sum([connection.is_used(idle_s) for connection in connections]):
+            passed = self._loop.time() - begun
+            if passed >= limit_s:
+                return
+            if int(passed) > logged:
+                logged = int(passed)
+                left = int(timeout_s) - logged
+                self._log.info("Timeout %d: Found %d %s service connections", left, count, self._name)
+            await asyncio.sleep(_USED_LOOK_S)
 
     async def answered(self) -> None:
         """Return when the running ASGI requests are answered and clients have their answers, or do not read them."""

@@ -54,7 +54,7 @@ class GenerateCalls:
     async def serve(self, target: GenerateTarget, scope: Any, receive: Any, send: Any) -> None:
         """Answer one call. It ends with the last answer, or when its client has gone: then its request is cancelled."""
         if scope["method"] != "POST":
-            await _send_error(send, 405, "Method Not Allowed")
+            await _send_error(send, 405, "Method Not Allowed", [(b"allow", b"POST")])
             return
         began_ns = now_ns()
         body = await read_body(receive, self._limit)
