@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import fcntl
+import io
 import json
 import logging
+import os
+import pty
 import re
+import struct
 import sys
+import termios
 import threading
 
 import pytest
@@ -17,6 +23,7 @@ from tritonpy.logs import (
     follow_log_settings,
     log_settings,
     log_uncaught_exceptions,
+    terminal_columns,
 )
 
 LOG = logging.getLogger("tritonpy.test")
@@ -64,6 +71,105 @@ def test_a_json_line_has_the_fields_of_the_record(lines):
         "instance": "m_0_1",
         "request_id": "7",
     }
+
+
+def test_a_json_line_has_models_as_data_in_place_of_the_table(lines):
+    configure_logging(LogSettings(format="json"))
+    models = [{"name": "m", "version": "1", "state": "READY", "reason": ""}]
+    LOG.info("models:", extra={"table": "+---+", "models": models})
+    found = json.loads(lines()[0])
+    assert found["models"] == models
+    assert "table" not in found
+
+
+@pytest.mark.parametrize(("value", "escaped"), [("0", False), ("1", True), ("false", True), ("", True)])
+@pytest.mark.parametrize("log_format", ["default", "ISO8601"])
+def test_messages_are_escaped_unless_triton_s_variable_is_0(lines, monkeypatch, value, escaped, log_format):
+    monkeypatch.setenv("TRITON_SERVER_ESCAPE_LOG_MESSAGES", value)
+    configure_logging(LogSettings(format=log_format))
+    LOG.info('one "two"\n\tthree')
+    first, *others = lines()
+    if escaped:
+        assert first.endswith('] "one \\"two\\"\\n\\tthree"')
+        assert others == []
+    else:
+        assert first.endswith('] one "two"')
+        assert others == ["\tthree"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+
+    def replace():  # by the test itself: the capture of pytest does so before it
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        return stream
+
+    return replace
+
+
+def test_heads_of_lines_have_the_color_of_their_level_on_a_terminal(terminal):
+    stream = terminal()
+    configure_logging(LogSettings())
+    for level in (logging.INFO, logging.WARNING, logging.ERROR):
+        LOG.log(level, "text")
+    colors = [
+        re.fullmatch(r'\x1b\[(\d+)m[IWE]\d{4} .*\]\x1b\[0m "text"', line) for line in stream.getvalue().splitlines()
+    ]
+    assert [found[1] for found in colors] == ["2", "33", "31"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_colors_can_be_switched_off(terminal, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    stream = terminal()
+    configure_logging(LogSettings())
+    LOG.error("text")
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_an_empty_no_color_switches_nothing_off(terminal, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "")
+    stream = terminal()
+    configure_logging(LogSettings())
+    LOG.error("text")
+    assert "\x1b" in stream.getvalue()
+
+
+@pytest.mark.parametrize("settings", [{"file": "log"}, {"format": "json"}])
+def test_files_and_machines_get_no_colors(terminal, tmp_path, settings):
+    if "file" in settings:
+        settings = {"file": str(tmp_path / "log")}
+    stream = terminal()
+    configure_logging(LogSettings(**settings))
+    LOG.error("text")
+    written = stream.getvalue() + "".join(path.read_text() for path in tmp_path.iterdir())
+    assert "text" in written
+    assert "\x1b" not in written
+    configure_logging(LogSettings())
+
+
+def test_what_is_no_terminal_gets_no_colors_and_has_no_columns(lines):
+    configure_logging(LogSettings())
+    LOG.error("text")
+    assert "\x1b" not in lines()[0]
+    assert terminal_columns() == 0
+
+
+def test_the_columns_are_those_of_the_terminal(monkeypatch):
+    controller, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 77, 0, 0))
+    with os.fdopen(follower, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert terminal_columns() == 77
+    os.close(controller)
 
 
 def test_the_model_stands_before_the_request_id(lines):

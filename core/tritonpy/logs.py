@@ -1,13 +1,15 @@
 """Log lines: three formats, four switches, one handler that can be changed while the server runs.
 
 Code logs to `logging.getLogger("tritonpy.…")`. A record may carry `model`, `request_id`, `version`, `instance` (shown as fields by
-the json format, the model and the request id by every format) and `table`, a text of several lines that is printed as it is.
+the json format, the model and the request id by every format) and `table`, a text of several lines that is printed as it is; with
+`models`, a list, the json format shows that in place of the table.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 import traceback
@@ -23,6 +25,9 @@ from tritonpy.errors import StartupError
 
 LOGGER = "tritonpy"
 FIELDS = ("model", "version", "instance", "request_id")
+ESCAPE_VARIABLE = "TRITON_SERVER_ESCAPE_LOG_MESSAGES"
+"""Triton's: 0 writes messages as they are, with their line breaks; what a client sends can then begin a line of its own."""
+
 LogFormat = Literal["default", "ISO8601", "json"]
 
 
@@ -75,11 +80,16 @@ class LogChanges(msgspec.Struct, frozen=True):
 
 
 class LineFormatter(logging.Formatter):
-    """Triton's line: `I1121 09:35:00.123456 12345 file.py:12] "text"`, or with an ISO 8601 time in front. Times are UTC."""
+    """Triton's line: `I1121 09:35:00.123456 12345 file.py:12] "text"`, or with an ISO 8601 time in front. Times are UTC.
 
-    def __init__(self, iso8601: bool) -> None:
+    Without `escape` the text is neither quoted nor escaped; with `color` its head has the color of its level, for a terminal.
+    """
+
+    def __init__(self, iso8601: bool, *, escape: bool = True, color: bool = False) -> None:
         super().__init__()
         self._iso8601 = iso8601
+        self._escape = escape
+        self._color = color
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a table or a traceback follows on lines of its own."""
@@ -91,10 +101,32 @@ class LineFormatter(logging.Formatter):
             text = f"[request id: {request_id}] {text}"
         if model:
             text = f"[model: {model}] {text}"
+        head = f"{stamp} {record.process} {record.filename}:{record.lineno}]"
+        if self._color:
+            head = f"\x1b[{_COLORS[letter]}m{head}\x1b[0m"
         # quoted, so that nothing a client sends can start a line of its own
-        line = f"{stamp} {record.process} {record.filename}:{record.lineno}] {json.dumps(text, ensure_ascii=False)}"
+        line = f"{head} {json.dumps(text, ensure_ascii=False) if self._escape else text}"
         table, error = getattr(record, "table", ""), _traceback(record)
         return "\n".join(part for part in (line, table, error) if part)
+
+
+_COLORS = {"E": "31", "W": "33", "I": "2"}  # red, yellow, faint
+
+
+def _colored(file: TextIO | None) -> bool:
+    """Say whether lines may have colors: on a terminal, unless NO_COLOR says otherwise (https://no-color.org)."""
+    return file is None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
+
+
+def terminal_columns() -> int:
+    """Return how wide the terminal is that log lines go to; 0 where they go elsewhere."""
+    handler = _installed()
+    if (handler is not None and handler.settings.file) or not sys.stderr.isatty():
+        return 0
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return 0
 
 
 def _letter(level: int) -> str:
@@ -115,7 +147,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: getattr(record, name) for name in (*FIELDS, "table") if hasattr(record, name)}
+        whole = "models" if hasattr(record, "models") else "table"
+        line |= {name: getattr(record, name) for name in (*FIELDS, whole) if hasattr(record, name)}
         error = _traceback(record)
         if error:
             line["exception"] = error
@@ -144,10 +177,14 @@ class ServerLogHandler(logging.Handler):
                 self._close_file()
                 self._file = opened
             self.settings = settings
-            self.setFormatter(
-                JsonFormatter() if settings.format == "json" else LineFormatter(settings.format == "ISO8601")
-            )
+            self.setFormatter(self._formatter(settings))
         logging.getLogger(LOGGER).setLevel(settings.threshold())
+
+    def _formatter(self, settings: LogSettings) -> logging.Formatter:
+        if settings.format == "json":
+            return JsonFormatter()
+        escape = os.environ.get(ESCAPE_VARIABLE) != "0"
+        return LineFormatter(settings.format == "ISO8601", escape=escape, color=_colored(self._file))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line; a handler that cannot write says so once per line on standard error, as logging does."""

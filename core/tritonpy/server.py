@@ -20,6 +20,7 @@ from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.errors import StartupError, TritonError
 from tritonpy.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
+from tritonpy.logs import terminal_columns
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.parts import (
@@ -40,7 +41,7 @@ from tritonpy.repository.manager import ModelEvents, RepositoryManager
 from tritonpy.repository.namespaces import NamespacedTable
 from tritonpy.repository.opening import open_repositories
 from tritonpy.repository.polling import Polling
-from tritonpy.repository.report import table_of
+from tritonpy.repository.report import models_of, table_of
 from tritonpy.repository.surroundings import Surroundings
 from tritonpy.repository.table import ModelTable
 from tritonpy.runners.call_graph import CallGraph
@@ -234,7 +235,7 @@ class Server:
         if self._local.state is ServerState.EXITING:
             return failures  # why it ends is told elsewhere: what had not loaded by then is not worth a table
         if index:
-            log.info("models:", extra={"table": table_of(index)})
+            log.info("models:", extra={"table": table_of(index, terminal_columns()), "models": models_of(index)})
         else:
             urls = ", ".join(without_secrets(repository.url) for repository in self.config.repositories)
             log.warning(

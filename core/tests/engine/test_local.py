@@ -124,14 +124,15 @@ def test_the_server_says_what_it_is(engine):
     assert engine.server_metadata().name == "triton"
 
 
-@pytest.mark.parametrize("call", ["infer", "metadata", "config", "ready", "statistics", "index", "load", "unload"])
-def test_a_server_that_is_not_ready_answers_nothing_but_health(engine, witness, call):
+@pytest.mark.parametrize("call", ["infer", "metadata", "config", "ready", "statistics", "load", "unload"])
+def test_a_server_that_is_not_ready_answers_nothing_but_health_and_the_index(engine, witness, call):
     engine.state = ServerState.INITIALIZING
     with pytest.raises(Unavailable) as refused:
         calls(engine, witness)[call]()
     assert refused.value.message == "Server not ready"
     assert engine.is_live()
     assert not engine.is_ready()
+    assert [line.name for line in engine.repository_index(ready=True)] == ["m", "m"]
 
 
 def test_an_exiting_server_finishes_what_it_has(engine, witness):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tritonpy.api.engine import ModelIndex
-from tritonpy.repository.report import table_of
+from tritonpy.repository.report import models_of, table_of
 
 
 def test_the_table_has_a_line_per_version_and_per_line_of_a_reason():
@@ -19,4 +19,30 @@ def test_the_table_has_a_line_per_version_and_per_line_of_a_reason():
         "|        |         |             |   a         |",
         "| x      | -       | not loaded  |             |",
         "+--------+---------+-------------+-------------+",
+    ]
+
+
+def test_long_reasons_are_wrapped_to_the_width_of_the_terminal():
+    index = [
+        ModelIndex("text", "1", "UNAVAILABLE", "1 problem:\n  line 3, column 7: there is no such field as this one")
+    ]
+    assert table_of(index, 70).splitlines() == [
+        "+-------+---------+-------------+---------------------------------+",
+        "| Model | Version | Status      | Reason                          |",
+        "+-------+---------+-------------+---------------------------------+",
+        "| text  | 1       | UNAVAILABLE | 1 problem:                      |",
+        "|       |         |             |   line 3, column 7: there is no |",
+        "|       |         |             |   such field as this one        |",
+        "+-------+---------+-------------+---------------------------------+",
+    ]
+
+
+def test_a_narrow_terminal_leaves_reasons_room_to_be_read():
+    table = table_of([ModelIndex("a" * 60, "1", "UNAVAILABLE", "some words " * 9)], 40).splitlines()
+    assert len(table) == 9
+
+
+def test_the_models_as_data():
+    assert models_of([ModelIndex("m", "1", "UNAVAILABLE", "why")]) == [
+        {"name": "m", "version": "1", "state": "UNAVAILABLE", "reason": "why"}
     ]

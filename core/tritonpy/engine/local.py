@@ -252,7 +252,8 @@ class LocalEngine(Engine):
         return self._metrics.snapshot()
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
-        self._require_ready()
+        if self.state is not ServerState.INITIALIZING or self.failed:  # at startup it shows what is loading
+            self._require_ready()
         return self._control.index(ready)
 
     def load_model(

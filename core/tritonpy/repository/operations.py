@@ -60,11 +60,11 @@ class LoadRequest:
 
 
 class PollFailed(Internal):
-    """What the repository holds of a model cannot be loaded: `reason` says why."""
+    """What the repository holds of a model cannot be loaded: `detail` says why."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"failed to load '{name}', failed to poll from model repository: {reason}")
-        self.reason = reason
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"failed to load '{name}', failed to poll from model repository: {detail}")
+        self.detail = detail
 
 
 class FilesOutOfReach(PollFailed):
@@ -157,7 +157,7 @@ class ModelOperations:
     def _log_failure(self, key: str, error: TritonError) -> None:
         stays = "; what is loaded goes on serving" if key in self._loaded else ""
         if isinstance(error, PollFailed):
-            log.error("Poll failed for model directory '%s': %s%s", key, error.reason, stays)
+            log.error("Poll failed for model directory '%s': %s%s", key, error.detail, stays)
         elif isinstance(error.__cause__, VersionsFailed | NoVersions):
             log.info("failed to load '%s'%s", key, stays)
         else:
