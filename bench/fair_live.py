@@ -7,18 +7,55 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from bench.record_costs import wide
-from bench.slo_live import CONFIG, NO_PORTS, Clients
+from bench.slo_live import CONFIG
+from tritonpy import InferRequest, InferResponse, Sink, Tensor
 from tritonpy.testing import RunningServer, running_server
 
 HEADER, WEIGHTS = "x-tenant", {"heavy": 4.0, "light": 1.0}
 SETTINGS = ((1, 4), (1, 32), (8, 4), (8, 16), (8, 32), (8, 64))
 """The largest batch, and the clients of each tenant."""
+NO_PORTS = {"http": False, "grpc": False, "metrics": False}
+
+
+class Clients(Sink):
+    """Each sends its next request when it has its answer; all of them with the same `headers`."""
+
+    def __init__(self, server: RunningServer, model: str, count: int, headers: Mapping[str, str]) -> None:
+        self.taken_ns: list[int] = []
+        self._server, self._model, self._headers = server, model, headers
+        self._open = threading.Semaphore(0)
+        self._over = False
+        self._data = np.ones((1, 2048), np.float32)
+        for _ in range(count):
+            self._send()
+        self._count = count
+
+    def put(self, request: InferRequest, response: InferResponse) -> None:
+        self.taken_ns.append(time.monotonic_ns() - request.tag)
+        if self._over or response.error is not None:
+            self._open.release()
+        else:
+            self._send()
+
+    def stop(self, wait: bool = True) -> None:
+        """Send no more, and wait for the last answers."""
+        self._over = True
+        if wait:
+            for _ in range(self._count):
+                self._open.acquire()
+
+    def _send(self) -> None:
+        tensor = Tensor.from_numpy("IN", self._data)
+        request = InferRequest(self._model, {"IN": tensor}, self, tag=time.monotonic_ns(), headers=self._headers)
+        self._server.engine.infer(request)
 
 
 def measure(server: RunningServer, model: str, clients: int, seconds: float) -> tuple[float, float]:
@@ -47,7 +84,8 @@ def main() -> None:
             (model / "1").mkdir(parents=True)
             (model / "1" / "model.onnx").write_bytes(graph.SerializeToString())
             text = CONFIG.replace("max_batch_size: 64", f"max_batch_size: {size}")
-            (model / "config.pbtxt").write_text(text.format(batching="dynamic_batching { }"))
+            filled = text.format(backend="onnxruntime", batching="dynamic_batching { }", width=2048)
+            (model / "config.pbtxt").write_text(filled)
         sharing = {"fair": {"header": HEADER, "tenants": {name: {"weight": each} for name, each in WEIGHTS.items()}}}
         with running_server({"repositories": [{"url": folder}], "frontends": NO_PORTS, "sharing": sharing}) as server:
             for size, clients in SETTINGS:

@@ -1,107 +1,168 @@
-"""Runs the batch policy "slo" in a server beside hand-tuned delays: `python -m bench.slo_live`. For a look; the judge is `bench.slo_simulation`.
+"""Runs the batch policy "slo" in a server beside delays set by hand: `python -m bench.slo_live`. `bench.slo_simulation` judges in simulated time.
 
-One model in ONNX Runtime, whose weights have to be read for one row as for many, inside this process; clients that each have one request open.
+Three models, clients in a process of their own that each have one request open over HTTP, and all settings by turns, several times.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
+import multiprocessing
+import multiprocessing.connection
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
 from bench.record_costs import wide
-from tritonpy import InferRequest, InferResponse, Sink, Tensor
 from tritonpy.testing import RunningServer, running_server
 
-TARGET_MS = 60.0
-DELAYS_US = (0, 500, 2000, 5000)
-NO_PORTS = {"http": False, "grpc": False, "metrics": False}
+TARGET_MS = 60
+SETTINGS = {
+    "no delay": "dynamic_batching { }",
+    "delay 2 ms": "dynamic_batching { max_queue_delay_microseconds: 2000 }",
+    "slo": "dynamic_batching { } "
+    + " ".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
+        for key, value in {"batch_policy": "slo", "slo_ms": TARGET_MS}.items()
+    ),
+}
 CONFIG = """
-backend: "onnxruntime" max_batch_size: 64 {batching}
-input {{ name: "IN" data_type: TYPE_FP32 dims: 2048 }} output {{ name: "OUT" data_type: TYPE_FP32 dims: 2048 }}
-instance_group {{ count: 1 kind: KIND_CPU }}
+backend: "{backend}" max_batch_size: 64 {batching} instance_group {{ count: 1 kind: KIND_CPU }}
+input {{ name: "IN" data_type: TYPE_FP32 dims: {width} }} output {{ name: "OUT" data_type: TYPE_FP32 dims: {width} }}
 """
-SLO = """
-dynamic_batching {{ }} parameters {{ key: "batch_policy" value {{ string_value: "slo" }} }}
-parameters {{ key: "slo_ms" value {{ string_value: "{}" }} }}
+SLEEPING = """
+import time
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        time.sleep({fixed_ms} / 1e3 + {row_ms} / 1e3 * len(requests))
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", each.inputs()[0].as_numpy())]) for each in requests]
 """
+SLEEPS = {"call 5 ms, row 0.1 ms": (5.0, 0.1), "call 1 ms, row 0.5 ms": (1.0, 0.5)}
+WIDE, WIDTHS = "wide", {"wide": 2048}
+WARM = 0.4  # of a run's time
 
 
-class Clients(Sink):
-    """Each sends its next request when it has its answer; all of them with the same `headers`."""
+@dataclass
+class Seen:
+    """What the runs of one setting gave: requests per second, p99 in ms, rows per batch."""
 
-    def __init__(self, server: RunningServer, model: str, count: int, headers: Mapping[str, str] | None = None) -> None:
-        self.taken_ns: list[int] = []
-        self._server, self._model, self._headers = server, model, headers
-        self._open = threading.Semaphore(0)
-        self._over = False
-        self._data = np.ones((1, 2048), np.float32)
-        for _ in range(count):
-            self._send()
-        self._count = count
-
-    def put(self, request: InferRequest, response: InferResponse) -> None:
-        self.taken_ns.append(time.monotonic_ns() - request.tag)
-        if self._over or response.error is not None:
-            self._open.release()
-        else:
-            self._send()
-
-    def stop(self, wait: bool = True) -> None:
-        """Send no more, and wait for the last answers."""
-        self._over = True
-        if wait:
-            for _ in range(self._count):
-                self._open.acquire()
-
-    def _send(self) -> None:
-        tensor = Tensor.from_numpy("IN", self._data)
-        request = InferRequest(self._model, {"IN": tensor}, self, tag=time.monotonic_ns(), headers=self._headers)
-        self._server.engine.infer(request)
+    rates: list[float] = field(default_factory=list)
+    p99s_ms: list[float] = field(default_factory=list)
+    batches: list[float] = field(default_factory=list)
 
 
-def measure(server: RunningServer, model: str, clients: int, seconds: float) -> tuple[float, float]:
-    """Return requests per second and p99 in ms, of the second half of the time."""
-    load = Clients(server, model, clients)
-    time.sleep(seconds / 2)
-    first, begin = len(load.taken_ns), time.monotonic()
-    time.sleep(seconds / 2)
-    taken, passed = load.taken_ns[first:], time.monotonic() - begin
-    load.stop()
-    return len(taken) / passed, float(np.quantile(taken, 0.99)) / 1e6 if taken else 0.0
+def measure(server: RunningServer, model: str, width: int, clients: int, seconds: float, seen: Seen) -> None:
+    """Add one run to `seen`."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    port = int(server.http.rpartition(":")[2])
+    process = context.Process(target=_load, args=(port, model, width, clients, seconds, theirs))
+    (before,) = server.engine.statistics(model)
+    process.start()
+    taken_s: list[float] = ours.recv()
+    process.join()
+    (after,) = server.engine.statistics(model)
+    rows = after.inference_count - before.inference_count
+    seen.rates.append(len(taken_s) / (seconds * (1 - WARM)))
+    seen.p99s_ms.append(float(np.quantile(taken_s, 0.99)) * 1e3 if taken_s else 0.0)
+    seen.batches.append(rows / max(after.execution_count - before.execution_count, 1))
+
+
+def _load(
+    port: int, model: str, width: int, clients: int, seconds: float, results: multiprocessing.connection.Connection
+) -> None:
+    results.send(asyncio.run(_ask_all(port, _message(model, width), clients, seconds)))
+
+
+async def _ask_all(port: int, message: bytes, clients: int, seconds: float) -> list[float]:
+    taken_s: list[float] = []
+    begin = time.monotonic()
+    first, end = begin + WARM * seconds, begin + seconds
+
+    async def ask() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while (sent := time.monotonic()) < end:
+            writer.write(message)
+            lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+            length = next(line for line in lines if line.startswith(b"content-length:"))
+            await reader.readexactly(int(length.partition(b":")[2]))
+            now = time.monotonic()
+            if sent >= first and now <= end:
+                taken_s.append(now - sent)
+        writer.close()
+
+    await asyncio.gather(*(ask() for _ in range(clients)))
+    return taken_s
+
+
+def _message(model: str, width: int) -> bytes:
+    data = np.ones((1, width), np.float32).tobytes()
+    tensor = {"name": "IN", "datatype": "FP32", "shape": [1, width], "parameters": {"binary_data_size": len(data)}}
+    head = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUT", "parameters": {"binary_data": True}}]}).encode()
+    lines = (
+        f"POST /v2/models/{model}/infer HTTP/1.1", "Host: localhost",
+        f"Inference-Header-Content-Length: {len(head)}", f"Content-Length: {len(head) + len(data)}", "", "",
+    )  # fmt: skip
+    return "\r\n".join(lines).encode() + head + data
+
+
+def write_models(repository: Path) -> dict[str, Mapping[str, str]]:
+    """Write each model with each setting; return the folders by model and setting."""
+    _, graph, _ = wide(np.random.default_rng(0))
+    folders: dict[str, dict[str, str]] = {}
+    for number, model in enumerate((WIDE, *SLEEPS)):
+        for index, (setting, batching) in enumerate(SETTINGS.items()):
+            folder = repository / f"m{number}_{index}"
+            (folder / "1").mkdir(parents=True)
+            if model == WIDE:
+                (folder / "1" / "model.onnx").write_bytes(graph.SerializeToString())
+            else:
+                fixed_ms, row_ms = SLEEPS[model]
+                (folder / "1" / "model.py").write_text(SLEEPING.format(fixed_ms=fixed_ms, row_ms=row_ms))
+            backend, width = "onnxruntime" if model == WIDE else "python", WIDTHS.get(model, 16)
+            (folder / "config.pbtxt").write_text(CONFIG.format(backend=backend, batching=batching, width=width))
+            folders.setdefault(model, {})[setting] = folder.name
+    return folders
 
 
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--clients", type=int, nargs="+", default=[8, 32])
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        models = dict(_models(Path(folder)))
-        with running_server({"repositories": [{"url": folder}], "frontends": NO_PORTS}) as server:
-            for model, setting in models.items():
-                throughput, p99_ms = measure(server, model, arguments.clients, arguments.seconds)
-                print(f"{setting:20} {throughput:8.0f}/s   p99 {p99_ms:6.1f} ms", flush=True)
+        models = write_models(Path(folder))
+        frontends = {"http": {"port": 0}, "grpc": False, "metrics": False}
+        with running_server({"repositories": [{"url": folder}], "frontends": frontends}) as server:
+            for model, folders in models.items():
+                for clients in arguments.clients:
+                    seen = {setting: Seen() for setting in folders}
+                    for _ in range(arguments.rounds):
+                        for setting, name in folders.items():
+                            width = WIDTHS.get(model, 16)
+                            measure(server, name, width, clients, arguments.seconds, seen[setting])
+                    _print(model, clients, seen)
 
 
-def _models(repository: Path) -> Iterator[tuple[str, str]]:
-    _, graph, _ = wide(np.random.default_rng(0))
-    settings = {
-        f"delay {delay} us": f"dynamic_batching {{ max_queue_delay_microseconds: {delay} }}" for delay in DELAYS_US
-    }
-    settings[f"slo {TARGET_MS:g} ms"] = SLO.format(TARGET_MS)
-    for number, (setting, batching) in enumerate(settings.items()):
-        folder = repository / f"wide_{number}"
-        (folder / "1").mkdir(parents=True)
-        (folder / "1" / "model.onnx").write_bytes(graph.SerializeToString())
-        (folder / "config.pbtxt").write_text(CONFIG.format(batching=batching))
-        yield folder.name, setting
+def _print(model: str, clients: int, seen: Mapping[str, Seen]) -> None:
+    plain = seen["no delay"].rates
+    for setting, each in seen.items():
+        ratio = median(rate / max(beside, 1e-9) for rate, beside in zip(each.rates, plain, strict=True))
+        print(
+            f"{model:22} {clients:3} clients   {setting:11} {median(each.rates):8.0f}/s   {ratio:5.2f} of no delay"
+            f"   p99 {median(each.p99s_ms):6.1f} ms   {median(each.batches):5.1f} rows a batch",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

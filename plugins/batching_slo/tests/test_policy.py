@@ -78,18 +78,30 @@ def test_one_that_is_larger_than_any_batch_in_time_runs_alone() -> None:
     assert knowing(policy_of("9")).plan(pending(2, rows=32, closed=True), 0) == Run(1)
 
 
-def test_it_waits_for_a_swarm_that_it_has_seen_and_never_beyond_the_target() -> None:
-    policy = knowing(policy_of())
-    for step in range(60):
+def see_swarms(policy: SloPolicy, count: int) -> None:
+    """Let 16 rows come within 160 us, 20 ms after those before them, so often."""
+    for step in range(count):
         at = step * 20 * MS
         requests = [InferRequest("m", {}, SINK, queued_ns=at + index * 10_000) for index in range(16)]
         policy.cut(Pending(requests, [1] * 16, 16, at, since_ns=at), 16, at + 200_000)
         policy.executed(16, 8 * MS)
+
+
+def test_it_waits_for_a_swarm_that_it_has_seen_and_never_beyond_the_target() -> None:
+    policy = knowing(policy_of())
+    see_swarms(policy, 20)
     now = 2_000 * MS
     decision = policy.plan(pending(2, now, since_ns=now), now)
     assert isinstance(decision, Wait)
     assert now < decision.until_ns <= now + 4 * MS
     assert policy.plan(pending(2, now - 15 * MS, since_ns=now), now) == Run(2)
+
+
+def test_it_waits_no_more_where_the_rate_is_the_same_without() -> None:
+    policy = knowing(policy_of())
+    see_swarms(policy, 60)
+    now = 2_000 * MS
+    assert policy.plan(pending(2, now, since_ns=now), now) == Run(2)
 
 
 def test_nothing_is_waited_for_where_nothing_can_join() -> None:

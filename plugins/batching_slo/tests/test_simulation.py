@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.slo_simulation import FULL, Case, Figures, bursty, capacity, dearer, judge, preferred, slo, steady
+from bench.discrete_events import Costs, Load, Simulation
+from bench.slo_simulation import FULL, LARGEST, Case, Figures, bursty, capacity, dearer, judge, preferred, slo, steady
+from tritonpy_batching_dynamic.preferred import PreferredPolicy
+from tritonpy_batching_slo.policy import SloPolicy
 
+MS = 1_000_000
 TARGETS_MS = {"deep": 3.0, "wide": 60.0, "convolution": 3.0}
 MODELS = list(TARGETS_MS)
 
@@ -50,6 +54,40 @@ def test_costs_that_change_are_learnt_again(model: str, factor: float) -> None:
     load = steady(model, 0.4)
     outcome = slo(TARGETS_MS[model], model, factor=dearer(load, factor)).run(load)
     assert outcome.between(0.6, 1).quantile_ms(0.99) <= TARGETS_MS[model]
+
+
+class Linear(Costs):
+    """What batches cost that all of one size cost the same."""
+
+    def __init__(self, fixed_ns: int, row_ns: int) -> None:
+        self._fixed_ns, self._row_ns = fixed_ns, row_ns
+
+    def draw(self, rows: int, now_ns: int) -> int:
+        return self._fixed_ns + self._row_ns * rows
+
+
+def rates(costs: Costs, clients: int, turnaround_ns: int) -> tuple[float, float]:
+    """Return the throughput with "slo" and without delay, of clients that send their next request after such a time."""
+    load = Load(8.0, clients, turnaround_ns=turnaround_ns)
+    text = f"max_batch_size: {LARGEST} dynamic_batching {{ }}"
+    parameters = 'parameters { key: "slo_ms" value { string_value: "60" } }'
+    outcomes = (
+        Simulation(text + parameters, SloPolicy, costs).run(load),
+        Simulation(text, PreferredPolicy, costs).run(load),
+    )
+    slo_rate, plain_rate = (outcome.between(0.3, 1).throughput for outcome in outcomes)
+    return slo_rate, plain_rate
+
+
+def test_it_waits_for_a_swarm_where_calls_are_dear() -> None:
+    slo_rate, plain_rate = rates(Linear(5 * MS, MS // 10), 16, MS)
+    assert slo_rate > 1.3 * plain_rate
+
+
+@pytest.mark.parametrize(("fixed_us", "clients", "turnaround_us"), [(1000, 8, 600), (300, 16, 300), (0, 16, 300)])
+def test_it_does_not_wait_where_that_costs_throughput(fixed_us: int, clients: int, turnaround_us: int) -> None:
+    slo_rate, plain_rate = rates(Linear(fixed_us * 1000, MS // 2), clients, turnaround_us * 1000)
+    assert slo_rate > 0.99 * plain_rate
 
 
 def test_the_same_load_gives_the_same_answers() -> None:

@@ -11,6 +11,7 @@ from tritonpy_batching_slo.cost import CostModel
 from tritonpy_batching_slo.gathering import Gathering, longest_wait
 from tritonpy_batching_slo.quantile import Quantile
 from tritonpy_batching_slo.rate import Rate
+from tritonpy_batching_slo.trials import Trials
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -26,8 +27,8 @@ class SloPolicy(BatchPolicy):
 
     A batch is as large as the target allows when the instances are busy all the time, where a request waits for the end of one batch and
     runs in the next; but never so small that requests would come faster than they run. What cannot be in time any more is run in batches
-    that get through the queue quickly, nothing is dropped. An instance waits for further requests only as long as that pays (`Gathering`)
-    and everything that waits can still be in time.
+    that get through the queue quickly, nothing is dropped. An instance waits for further requests only as long as that pays (`Gathering`
+    by what batches cost, `Trials` by the rates that were seen) and everything that waits can still be in time.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -37,6 +38,7 @@ class SloPolicy(BatchPolicy):
         self._instances = 1
         self._costs = CostModel()
         self._gathering = Gathering()
+        self._trials = Trials()
         self._steady_rows = self._quick_rows = self._largest
         self._waits = Quantile(0.9, 0.05, 1.0)  # in batches: how long the oldest has waited when an instance is free
         self._chance = (0, 0)  # when the last chance to cut began, and how many rows there were
@@ -57,7 +59,7 @@ class SloPolicy(BatchPolicy):
         limit = self._limit(rows, due_ns - now_ns)
         if rows > limit:
             return Run(_fitting(pending.sizes, limit))
-        patience = self._gathering.patience
+        patience = self._gathering.patience if self._trials.waits else 0.0
         if patience and not pending.closed and rows < limit:
             since_ns = pending.since_ns or now_ns
             last_ns = max(pending.requests[-1].queued_ns, since_ns)
@@ -78,13 +80,14 @@ class SloPolicy(BatchPolicy):
             self._seen_ns = fresh[-1][0]
         self._arrivals += fresh
         begin_ns, rows = self._chance
-        if 0 < rows < self._steady_rows:
+        if 0 < rows < self._steady_rows and self._trials.waits:
             self._gathering.learn(self._costs, begin_ns, rows, self._arrivals, self._steady_rows)
         begin_ns = pending.since_ns
         if costs := self._costs.cost(self._last_rows):
             self._waits.learn(min((begin_ns - pending.oldest_ns) / costs, 1.0))
         self._last_rows = sum(pending.sizes[:count])
         self._demand.learn(self._last_rows, now_ns)
+        self._trials.learn(self._last_rows, now_ns)
         self._arrivals = [arrival for arrival in self._arrivals if arrival[0] > begin_ns]
         self._chance = begin_ns, pending.rows - sum(rows for _, rows in self._arrivals)
 
