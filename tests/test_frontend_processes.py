@@ -108,6 +108,7 @@ BAD: list[tuple[str, str | None]] = [
     ("/v2/models/raising/infer", ONE.replace("[4]", "[-2]")),
     ("/v2/models/raising/infer", ONE.replace("[4]", "[-4]")),
     ("/v2/models/identity/generate", '{"IN": 4}'),
+    ("/v2/models/identity/generate", '{"IN": 4, "INN": 5}'),
     ("/v2/models/identity/generate_stream", '{"IN": 4}'),
     ("/v2/models/raising/generate_stream", '{"IN": [1, 2]}'),
     ("/v2/models/raising/generate", '{"IN": [1, 2]}'),

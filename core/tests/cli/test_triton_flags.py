@@ -36,8 +36,11 @@ response-cache-byte-size trace-file trace-level trace-rate trace-count trace-log
 )
 
 
-# what Triton has for gRPC alone
-OWN = [f"http-{name}" for name in ("use-ssl", "use-ssl-mutual", "server-cert", "server-key", "root-cert")]
+# what Triton has for gRPC alone, and what it has not
+OWN = [
+    f"http-{name}"
+    for name in ("use-ssl", "use-ssl-mutual", "server-cert", "server-key", "root-cert", "generate-unknown-parameters")
+]
 
 
 def test_every_flag_of_triton_is_known_once():

@@ -128,6 +128,8 @@ class Backend(ABC):
     isolation: ClassVar[str] = "thread"
     # What the configuration's `runtime` may say for this backend to serve the model itself, where Triton has a library or a folder of that name.
     runtimes: ClassVar[tuple[str, ...]] = ()
+    # The request parameters that the backend reads; None: any, or it is not known. The generate endpoints refuse the others by name.
+    request_parameters: ClassVar[frozenset[str] | None] = None
     # Parameters, of the model or of an accelerator, whose values are paths of the server's file system. A load request may only give those that lead
     # into the model's folder, or that the model's own configuration file has too.
     path_parameters: ClassVar[tuple[str, ...]] = ()

@@ -213,6 +213,10 @@ class Engine(ABC):
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         """Return inputs, outputs and versions."""
 
+    def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
+        """Return the names of the request parameters that the model reads; None if it may read any, or it is not loaded."""
+        return None
+
     @abstractmethod
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         """Return the completed configuration; do not change it."""

@@ -40,6 +40,9 @@ class EngineInFront(Engine):
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         return self.engine.model_metadata(name, version)
 
+    def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
+        return self.engine.request_parameters(name, version)
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         return self.engine.model_config(name, version)
 

@@ -55,6 +55,13 @@ HTTP = (
         path="frontends.http.max_input_size",
     ),
     Flag(
+        "http-generate-unknown-parameters",
+        _G,
+        choice("http-generate-unknown-parameters", "refuse", "forward"),
+        "What generate does with a parameter that the model does not read: refuse it, or forward it as Triton does.",
+        path="frontends.http.generate_unknown_parameters",
+    ),
+    Flag(
         "http-restricted-api",
         _G,
         restriction("http-restricted-api", "api"),

@@ -225,6 +225,12 @@ class LocalEngine(Engine):
         versions = [version] if version != -1 else self._table.versions(name)
         return model_metadata(config, versions)
 
+    def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
+        try:
+            return self._table.find(name, version).request_parameters
+        except (NotFound, Unavailable):  # it may be loaded by its first request, and is found unknown there otherwise
+            return None
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         self._require_ready()
         return self._table.config(name, version)

@@ -70,6 +70,7 @@ class LoadedModel:
         self.labels = labels
         # An ensemble's, by the name and version that its steps call.
         self.members: Mapping[tuple[str, int], LoadedModel] = {}
+        self._request_parameters: frozenset[str] | None = None
         self._finishing = Finishing(check.outputs, labels, config.max_batch_size > 0)
         self._cache: ModelCache | None = None
         self._deadlines = Deadlines(timer)
@@ -100,6 +101,23 @@ class LoadedModel:
     def config(self) -> ModelConfig:
         """The configuration; an in-place update of the instances replaces it."""
         return self.context.config
+
+    @property
+    def request_parameters(self) -> frozenset[str] | None:
+        """The request parameters that its backend reads, of an ensemble those that its members read; None if they may read any."""
+        if not self.members:
+            return self._request_parameters
+        read: set[str] = set()
+        for member in self.members.values():
+            names = member.request_parameters
+            if names is None:
+                return None
+            read |= names
+        return frozenset(read)
+
+    @request_parameters.setter
+    def request_parameters(self, names: frozenset[str] | None) -> None:
+        self._request_parameters = names
 
     @property
     def waiting(self) -> int:

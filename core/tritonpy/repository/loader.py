@@ -255,6 +255,7 @@ class ModelLoader:
         elif context.shared is not None:  # opened to complete the configuration, and of no use here
             free(backend, context.shared)
             context.shared = None
+        model.request_parameters = backend.request_parameters
         model.runner = self._runner(context, backend, model, scheduler)
         try:
             model.instances = Instances(model.runner, scheduler, model.dispatcher, self._around.gpus.limits)

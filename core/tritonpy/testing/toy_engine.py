@@ -183,6 +183,9 @@ class ToyEngine(Engine):
         )
         return ModelMetadata(name, ["1"], config.platform, inputs, outputs)
 
+    def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
+        return frozenset(("scale", "offset")) if name == "identity" else None
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         return self._ready_model(name, version).config
 

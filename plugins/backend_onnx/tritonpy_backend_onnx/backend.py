@@ -29,6 +29,7 @@ class OnnxRuntimeBackend(Backend):
     """
 
     Options: ClassVar[type[OnnxOptions]] = OnnxOptions
+    request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = (DEFAULT_FILENAME,)
     platforms: ClassVar[tuple[str, ...]] = ("onnxruntime_onnx",)
     # Triton runs two on the CPU. Here a second one only waits for the interpreter's lock and for cores that the first one's threads use:

@@ -28,6 +28,7 @@ class OpenVinoBackend(Backend):
     """
 
     Options: ClassVar[type[OpenVinoOptions]] = OpenVinoOptions
+    request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = FILENAMES
     path_parameters: ClassVar[tuple[str, ...]] = (CPU_EXTENSION,)
 

@@ -29,6 +29,7 @@ class TensorFlowBackend(Backend):
     """
 
     Options: ClassVar[type[TensorFlowOptions]] = TensorFlowOptions
+    request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = DEFAULT_FILENAMES
     platforms: ClassVar[tuple[str, ...]] = PLATFORMS
     # Triton runs two on the CPU. One session uses every core, and a second instance only waits for them: see the README.

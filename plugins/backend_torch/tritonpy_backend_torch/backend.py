@@ -29,6 +29,7 @@ class TorchBackend(Backend):
     """
 
     Options: ClassVar[type[TorchOptions]] = TorchOptions
+    request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = DEFAULT_FILENAMES
     platforms: ClassVar[tuple[str, ...]] = ("pytorch_libtorch", "torch_aoti")
     runtimes: ClassVar[tuple[str, ...]] = (PYTHON_RUNTIME,)

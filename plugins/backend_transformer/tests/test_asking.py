@@ -93,6 +93,8 @@ def test_a_stream_does_not_begin_with_the_prompt(decoder):
 def test_an_answer_ends_where_the_model_does(decoder):
     assert asked(decoder[0], inputs("abc", max_tokens=1000)).sampling.max_tokens == 96 - 4
     assert asked(decoder[0], inputs("abc", max_tokens=1000), max_model_len="20").sampling.max_tokens == 16
+    assert asked(decoder[0], inputs("abc", max_tokens=1000)).sampling.limited_by_context
+    assert not asked(decoder[0], inputs("abc", max_tokens=96 - 4)).sampling.limited_by_context
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,15 @@ def test_the_limit_ends_a_text(tokenizer):
     assert (one.news().text, one.finish, one.left) == ("ab", "length", 0)
 
 
+def test_a_text_that_ends_where_the_model_has_no_position_left_says_so(tokenizer):
+    one = text(tokenizer=tokenizer, max_tokens=2, limited_by_context=True)
+    fed(one, numbers_of("ab"))
+    assert one.finish == "context_length"
+    found = text(tokenizer=tokenizer, max_tokens=2, limited_by_context=True, beam_width=2)
+    found.take(Hypothesis(numbers_of("a"), -1.0, ended=False))
+    assert found.finish == "context_length"
+
+
 def test_a_stop_string_over_several_tokens_ends_a_text_and_never_shows(tokenizer):
     one = text(tokenizer=tokenizer, stop=("lo w",))
     told = []

@@ -10,10 +10,13 @@ from tritonpy import InferRequest, InvalidArgument, Tensor
 from tritonpy_backend_transformer.continuation import Prompt
 from tritonpy_backend_transformer.fields import RETURN_INPUTS, SAMPLING_INPUTS
 from tritonpy_backend_transformer.folder import Kind, ModelFolder
-from tritonpy_backend_transformer.sampling import Sampling, known, with_json, with_values
+from tritonpy_backend_transformer.sampling import KNOWN, Sampling, known, with_json, with_values
 from tritonpy_backend_transformer.settings import Settings
 from tritonpy_backend_transformer.tokenizer import Tokenizer
 from tritonpy_backend_transformer.values import truth
+
+PARAMETERS = frozenset((*KNOWN, *RETURN_INPUTS, "stream", "exclude_input_in_output", "sampling_parameters"))
+"""The request parameters that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,9 @@ class Reader:
             raise InvalidArgument(
                 f"the prompt has {len(prompt.tokens)} tokens, the model takes at most {self._longest} together with those that are generated"
             )
-        return replace(sampling, max_tokens=min(sampling.max_tokens, room))
+        if room >= sampling.max_tokens:
+            return sampling
+        return replace(sampling, max_tokens=room, limited_by_context=True)
 
     def _check(self, sampling: Sampling) -> None:
         size = len(self._folder.target)

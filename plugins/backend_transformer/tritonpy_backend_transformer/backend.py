@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext
+from tritonpy_backend_transformer.asking import PARAMETERS
 from tritonpy_backend_transformer.embedding import Embedder
 from tritonpy_backend_transformer.fields import check, completed
 from tritonpy_backend_transformer.folder import DEFAULT_FILENAMES, Kind
@@ -25,6 +26,7 @@ class TransformerBackend(Backend):
     """
 
     default_filenames: ClassVar[tuple[str, ...]] = DEFAULT_FILENAMES
+    request_parameters: ClassVar[frozenset[str] | None] = PARAMETERS
     uses_gpu: ClassVar[bool] = has_cuda()
 
     @classmethod

@@ -116,6 +116,11 @@ class Continuation:
         return self.sampling.seed is not None or self.sampling.logprobs > 1
 
     @property
+    def _full(self) -> str:
+        """Why a text ends that has as many tokens as it may have."""
+        return "context_length" if self.sampling.limited_by_context else "length"
+
+    @property
     def left(self) -> int:
         """How many tokens may still come."""
         return self.sampling.max_tokens - len(self.numbers)
@@ -151,7 +156,7 @@ class Continuation:
                 self._add(Choice(number, None))
         self.log_prob = hypothesis.log_prob
         if self.finish is None:
-            self._end("stop" if hypothesis.ended else "length")
+            self._end("stop" if hypothesis.ended else self._full)
 
     def cancel(self) -> None:
         """End the text: nobody wants it."""
@@ -185,7 +190,7 @@ class Continuation:
         if self._stop.matched is not None:
             self.finish = "stop"
         elif self.left == 0:
-            self._end("length")
+            self._end(self._full)
 
     def _end(self, reason: str) -> None:
         if self._text is not None:

@@ -39,6 +39,8 @@ class Sampling:
     length_penalty: float = 1.0
     logprobs: int = 0
     stream_interval: int = 1
+    limited_by_context: bool = False
+    """`max_tokens` is what the model has room for, fewer than the request asked for; no request sets it."""
 
     @property
     def draws(self) -> bool:

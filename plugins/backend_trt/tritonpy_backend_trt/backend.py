@@ -41,6 +41,7 @@ class TensorRtBackend(Backend):
     """
 
     Options: ClassVar[type[TensorRtOptions]] = TensorRtOptions
+    request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = (DEFAULT_FILENAME,)
     platforms: ClassVar[tuple[str, ...]] = ("tensorrt_plan",)
     uses_gpu: ClassVar[bool] = True

@@ -26,16 +26,17 @@ class Composition:
     def __init__(self, engine: Engine, options: HttpOptions, context: FrontendContext) -> None:
         loop, log, limit = asyncio.get_running_loop(), context.log, options.max_input_size
         self.access = _access(engine, options, context)
+        forwards_unknown = options.generate_unknown_parameters == "forward"
         make_room = partial(Room, options.max_waiting_answers, options.max_waiting_bytes)
         if self.access is None:
             self.calls = InferCalls(engine, loop, log, limit, context.tracer)
-            self._door = FrontDoor(engine, self.calls, log, limit, make_room)
+            self._door = FrontDoor(engine, self.calls, log, limit, make_room, forwards_unknown)
             door: Any = self._door
         else:
             from tritonpy_frontend_http.guarded import GuardedCalls, GuardedDoor
 
             self.calls = GuardedCalls(engine, loop, log, limit, context.tracer)
-            self._door = FrontDoor(engine, self.calls, log, limit, make_room)
+            self._door = FrontDoor(engine, self.calls, log, limit, make_room, forwards_unknown)
             door = GuardedDoor(self._door, self.access)
         self.application = TellingDoor(door, log)
 

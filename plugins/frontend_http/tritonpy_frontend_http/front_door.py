@@ -31,17 +31,24 @@ class FrontDoor:
     """Answers probes itself: a server is ready before the management routes are imported.
 
     The import happens in a thread, when `import_routes` is called or the first request wants a route.
-    `make_room` returns the room of one generate call.
+    `make_room` returns the room of one generate call; `forwards_unknown` is what those do with parameters that the model does not read.
     """
 
     def __init__(
-        self, engine: Engine, calls: InferCalls, log: logging.Logger, limit: int, make_room: Callable[[], Room]
+        self,
+        engine: Engine,
+        calls: InferCalls,
+        log: logging.Logger,
+        limit: int,
+        make_room: Callable[[], Room],
+        forwards_unknown: bool = False,
     ) -> None:
         self._engine = engine
         self._calls = calls
         self._log = log
         self._limit = limit
         self._make_room = make_room
+        self._forwards_unknown = forwards_unknown
         self._generate_calls: GenerateCalls | None = None
         self._routes: asyncio.Future[Any] | None = None
 
@@ -71,7 +78,7 @@ class FrontDoor:
             from tritonpy_frontend_http.generate.calls import GenerateCalls
 
             self._generate_calls = GenerateCalls(
-                self._engine, self._log, self._limit, self._make_room, self._calls.tracer
+                self._engine, self._log, self._limit, self._make_room, self._calls.tracer, self._forwards_unknown
             )
         return self._generate_calls
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -33,6 +33,10 @@ class HttpOptions(HttpConnectionOptions, frozen=True):
         float,
         Meta(ge=0, description="Seconds that a stopping server keeps a connection open for its client's next request"),
     ] = 5
+    generate_unknown_parameters: Annotated[
+        Literal["refuse", "forward"],
+        Meta(description="What generate does with a parameter that the model does not read; forward is Triton's way"),
+    ] = "refuse"
     restricted_apis: Annotated[
         tuple[Restriction, ...], Meta(description="Groups of calls that need a header with a secret value")
     ] = ()

@@ -88,6 +88,12 @@ class TrafficRouter(Router):
             return self.engine.model_metadata(name, version)
         return msgspec.structs.replace(self._of_serving(route, self.engine.model_metadata), name=name)
 
+    def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
+        route = self._route(name, version)
+        if route is None:
+            return self.engine.request_parameters(name, version)
+        return self._of_serving(route, self.engine.request_parameters)
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         route = self._route(name, version)
         if route is None:

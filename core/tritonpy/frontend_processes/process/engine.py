@@ -29,12 +29,13 @@ class FrontendEngine(AskedEngine):
         self._sent = sent
         self._configs: dict[tuple[str, int], ModelConfig] = {}
         self._metadata: dict[tuple[str, int], ModelMetadata] = {}
+        self._parameters: dict[tuple[str, int], frozenset[str] | None] = {}
         self._single: set[tuple[str, int]] = set()  # models that answer once
 
     def forget(self) -> None:
         """Ask anew what is known of models."""
         # Fresh ones: a thread that asks just now keeps what it hears in the old.
-        self._configs, self._metadata, self._single = {}, {}, set()
+        self._configs, self._metadata, self._parameters, self._single = {}, {}, {}, set()
 
     def infer(self, request: InferRequest) -> None:
         if not request.accepts_decoupled and (request.model_name, request.model_version) not in self._single:
@@ -56,6 +57,12 @@ class FrontendEngine(AskedEngine):
         if metadata is None:
             metadata = kept[name, version] = super().model_metadata(name, version)
         return metadata
+
+    def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
+        kept = self._parameters
+        if (name, version) not in kept:
+            kept[name, version] = super().request_parameters(name, version)
+        return kept[name, version]
 
     def load_model(
         self,

@@ -41,6 +41,10 @@ class AskedEngine(Engine):
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         return msgspec.convert(self._engine("model_metadata", name=name, version=version), ModelMetadata)
 
+    def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
+        found = self._engine("request_parameters", name=name, version=version)
+        return None if found is None else frozenset(found)
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         return ModelConfig.FromString(base64.b64decode(self._engine("model_config", name=name, version=version)))
 

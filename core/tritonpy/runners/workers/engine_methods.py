@@ -79,6 +79,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "is_ready": _plain("is_ready"),
     "is_model_ready": _plain("is_model_ready"),
     "model_metadata": _plain("model_metadata"),
+    "request_parameters": _plain("request_parameters"),
     "model_config": _config,
     "statistics": _plain("statistics"),
     "gauges": _gauges,
@@ -99,5 +100,14 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "operate": _operate,
 }
 _FROM_MEMORY = frozenset(
-    {"server_metadata", "is_live", "is_ready", "model_metadata", "model_config", "log_settings", "operations"}
+    {
+        "server_metadata",
+        "is_live",
+        "is_ready",
+        "model_metadata",
+        "request_parameters",
+        "model_config",
+        "log_settings",
+        "operations",
+    }
 )

@@ -28,6 +28,8 @@ QUESTIONS: dict[str, Callable[[Engine], Any]] = {
     "is_ready": lambda engine: engine.is_ready(),
     "is_model_ready": lambda engine: engine.is_model_ready("identity"),
     "model_metadata": lambda engine: engine.model_metadata("identity", 1),
+    "request_parameters": lambda engine: engine.request_parameters("identity", 1),
+    "request_parameters of any name": lambda engine: engine.request_parameters("text"),
     "model_config": lambda engine: engine.model_config("repeat"),
     "statistics of all": lambda engine: list(engine.statistics()),
     "statistics of one": lambda engine: list(engine.statistics("text", 1)),

@@ -13,9 +13,9 @@ SINK = CallbackSink(lambda request, response: None)
 INPUTS = [TensorMetadata("PROMPT", "BYTES", [-1, 1]), TensorMetadata("N", "INT32", [-1])]
 
 
-def mapped(document, inputs=INPUTS, limit=10**6):
+def mapped(document, inputs=INPUTS, limit=10**6, known=None):
     raw = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return map_request(read_members(raw), "m", 3, inputs, SINK, limit)
+    return map_request(read_members(raw), "m", 3, inputs, SINK, limit, known)
 
 
 def refusal(document, kind=TritonError, **options):
@@ -206,3 +206,31 @@ def test_what_a_client_gives_is_what_the_model_gets(parameters, numbers, texts, 
     assert request.inputs["N"].numpy().tolist() == numbers
     assert request.inputs["PROMPT"].shape == (len(texts), 1)
     assert [text.decode() for text in request.inputs["PROMPT"].strings()] == texts
+
+
+KNOWN = frozenset(("max_tokens", "temperature"))
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ({"PROMPT": "p", "max_token": 5}, "unknown parameter 'max_token' for model 'm'; did you mean 'max_tokens'?"),
+        ({"PROMPT": "p", "parameters": {"Temprature": 1}}, "unknown parameter 'Temprature' for model 'm'; did you mean 'temperature'?"),
+        ({"prompt": "p"}, "unknown parameter 'prompt' for model 'm'; did you mean 'PROMPT'?"),
+        (
+            {"PROMPT": "p", "zzz": 1},
+            "unknown parameter 'zzz' for model 'm'; it has the inputs PROMPT, N, and reads the parameters max_tokens, temperature",
+        ),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_the_model_does_not_read_is_refused_with_the_nearest_name(document, text):
+    assert refusal(document, InvalidArgument, known=KNOWN) == text
+
+
+def test_a_model_that_reads_no_parameters_says_so():
+    assert refusal({"PROMPT": "p", "zzz": 1}, known=frozenset()).endswith("and reads no parameters")
+
+
+def test_parameters_that_the_model_reads_and_the_id_are_taken():
+    request = mapped({"PROMPT": "p", "id": "7", "max_tokens": 5, "parameters": {"temperature": 0}}, known=KNOWN)
+    assert request.parameters == {"id": "7", "max_tokens": 5, "temperature": 0}

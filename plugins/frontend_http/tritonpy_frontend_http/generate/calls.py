@@ -38,17 +38,24 @@ class GenerateCalls:
     """Serves the generate calls of a frontend on the running event loop.
 
     `make_room` returns the room of one call: how many answers may wait for its client before the model is told to. `limit` bounds JSON and tensors
-    of a request, in bytes; `tracer` chooses those to trace.
+    of a request, in bytes; `tracer` chooses those to trace. With `forwards_unknown` a model is given parameters that it does not read, as in Triton.
     """
 
     def __init__(
-        self, engine: Engine, log: logging.Logger, limit: int, make_room: Callable[[], Room], tracer: Tracer
+        self,
+        engine: Engine,
+        log: logging.Logger,
+        limit: int,
+        make_room: Callable[[], Room],
+        tracer: Tracer,
+        forwards_unknown: bool = False,
     ) -> None:
         self._engine = engine
         self._log = log
         self._limit = limit
         self._make_room = make_room
         self._tracer = tracer
+        self._forwards_unknown = forwards_unknown
         self._sink = StreamSink(asyncio.get_running_loop(), _deliver)
 
     async def serve(self, target: GenerateTarget, scope: Any, receive: Any, send: Any) -> None:
@@ -108,7 +115,8 @@ class GenerateCalls:
         if headers.get(b"content-encoding", b"") not in {b"", b"identity"}:
             raise InvalidArgument("Unsupported content-encoding, only 'identity' is supported.")
         check_json_size(body.size, self._limit)
-        return map_request(read_members(body.data), target.model, version, inputs, self._sink, self._limit)
+        known = None if self._forwards_unknown else self._engine.request_parameters(target.model, version)
+        return map_request(read_members(body.data), target.model, version, inputs, self._sink, self._limit, known)
 
     async def _reply(
         self,

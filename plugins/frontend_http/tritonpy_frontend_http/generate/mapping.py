@@ -6,6 +6,7 @@ beside it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -42,15 +43,42 @@ def read_members(body: bytes) -> Members:
 
 
 def map_request(
-    members: Members, model: str, version: int, inputs: Sequence[TensorMetadata], sink: Sink, limit: int
+    members: Members,
+    model: str,
+    version: int,
+    inputs: Sequence[TensorMetadata],
+    sink: Sink,
+    limit: int,
+    known: frozenset[str] | None = None,
 ) -> InferRequest:
     """Return the request for a model with these `inputs`; it takes any number of answers.
 
-    `limit` bounds the tensors of one level of the document together, in bytes. Raises TritonError in Triton's words.
+    `limit` bounds the tensors of one level of the document together, in bytes. `known` are the parameters that the model reads: others
+    are refused; None takes any. Raises TritonError in Triton's words.
     """
     mapper = _Mapper(InferRequest(model, {}, sink, version, _identity(members)), inputs, limit)
     mapper.add(members, mapper.add_nested)
+    if known is not None:
+        _refuse_unknown(mapper.request, [given.name for given in inputs], known)
     return mapper.request
+
+
+def _refuse_unknown(request: InferRequest, inputs: Sequence[str], known: frozenset[str]) -> None:
+    """Raise InvalidArgument for a parameter that the model does not read, with the nearest name that means something."""
+    for name in request.parameters:
+        if name != "id" and name not in known:
+            raise InvalidArgument(
+                f"unknown parameter '{name}' for model '{request.model_name}'{_suggestion(name, inputs, known)}"
+            )
+
+
+def _suggestion(name: str, inputs: Sequence[str], known: frozenset[str]) -> str:
+    folded = {candidate.lower(): candidate for candidate in (*sorted(known), *inputs)}
+    near = difflib.get_close_matches(name.lower(), list(folded), 1)
+    if near:
+        return f"; did you mean '{folded[near[0]]}'?"
+    read = f"the parameters {', '.join(sorted(known))}" if known else "no parameters"
+    return f"; it has the inputs {', '.join(inputs)}, and reads {read}"
 
 
 def _identity(members: Members) -> str:
