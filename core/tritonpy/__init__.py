@@ -104,6 +104,7 @@ from tritonpy.listening.tls_options import TlsOptions
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.nvml import Nvml, NvmlError, open_nvml
 from tritonpy.private_folders import make_private_folder
+from tritonpy.request_memory import ClientMemory, RequestMemory, RequestMemoryFull, Reservation
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.model_log import ModelLog
@@ -207,6 +208,7 @@ __all__ = [
     "ChangedFile",
     "Claim",
     "Claimed",
+    "ClientMemory",
     "Code",
     "Command",
     "Conflict",
@@ -291,6 +293,9 @@ __all__ = [
     "Repository",
     "RepositoryContext",
     "RequestLine",
+    "RequestMemory",
+    "RequestMemoryFull",
+    "Reservation",
     "ResourceExhausted",
     "ResponseStatistics",
     "Restriction",

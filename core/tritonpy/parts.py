@@ -19,6 +19,7 @@ from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.carrying import frontend_classes
+from tritonpy.request_memory import RequestMemory
 from tritonpy.runners.timer import Timer
 from tritonpy.tracing.tracing import Tracing
 
@@ -44,6 +45,7 @@ def make_frontends(
     tracer: Tracing,
     kept_headers: frozenset[str],
     metrics: CustomMetrics,
+    memory: RequestMemory,
 ) -> dict[str, Frontend]:
     """Return the frontends that are on, by name; where a transport carries one, that is its class."""
     frontends: dict[str, Frontend] = {}
@@ -52,7 +54,9 @@ def make_frontends(
         kind = class_of(name)
         options = decode_options(kind.Options, raw, f"frontends.{name}")
         own = logging.getLogger(f"tritonpy.{name}")
-        context = FrontendContext(config.host, own, gatekeeper, tracer, kept_headers, ModelMetrics(metrics))
+        context = FrontendContext(
+            config.host, own, gatekeeper, tracer, kept_headers, ModelMetrics(metrics), memory=memory
+        )
         frontends[name] = kind(options, context)
     return frontends
 

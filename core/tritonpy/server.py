@@ -44,6 +44,7 @@ from tritonpy.repository.polling import Polling
 from tritonpy.repository.report import models_of, table_of
 from tritonpy.repository.surroundings import Surroundings
 from tritonpy.repository.table import ModelTable
+from tritonpy.request_memory import request_memory
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.rings import Rings
@@ -292,7 +293,10 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     gatekeeper = make_gatekeeper(config, plugins, metrics)
     kept_headers = frozenset[str]() if sharing is None else sharing.headers()
     front = make_front(engine, config, plugins, metrics)
-    frontends = make_frontends(config, plugins, gatekeeper, tracing, kept_headers | front.headers, metrics)
+    memory = request_memory(config.request_memory)
+    if fleet is None:  # otherwise each process tells of its own
+        metrics.add_source(memory.metrics)
+    frontends = make_frontends(config, plugins, gatekeeper, tracing, kept_headers | front.headers, metrics, memory)
     frontends = _served_elsewhere(frontends, fleet)
     return Server(
         config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache, gpus, front

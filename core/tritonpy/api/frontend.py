@@ -11,6 +11,7 @@ from tritonpy.api.claim import Claim, Claimed
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.tracer import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
+from tritonpy.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from tritonpy.access.gatekeeper import Gatekeeper
@@ -24,6 +25,7 @@ class FrontendContext:
     With a `gatekeeper` the frontend asks it to admit every call before it does anything for it, or even says whether a model is there.
     The headers of inference calls that `kept_headers` names, in lower case, go into `InferRequest.headers`. `metrics` takes what it counts.
     With a `claim` it is one of several processes that serve one address, which the claim says instead of the options.
+    What the frontend keeps for clients (bodies, decompressed data, answers that they do not read) it reserves in `memory` first.
     """
 
     host: str
@@ -33,6 +35,7 @@ class FrontendContext:
     kept_headers: frozenset[str] = frozenset()
     metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
     claim: Claim | None = None
+    memory: RequestMemory = field(default_factory=RequestMemory)
 
 
 class Frontend(ABC):

@@ -37,6 +37,14 @@ MEMORY_FLAGS = (
         metavar="DEVICE:SIZE",
     ),
     Flag(
+        "request-memory",
+        _G,
+        not_empty("request-memory"),
+        "What requests and unsent answers together may hold, such as 2GiB; a quarter of the memory limit without it.",
+        path="request_memory",
+        metavar="SIZE",
+    ),
+    Flag(
         "lazy-model",
         _G,
         not_empty("lazy-model"),

@@ -36,6 +36,7 @@ from tritonpy import (
     ModelStatistics,
     NotFound,
     RegionKind,
+    RequestMemory,
     ServerMetadata,
     SystemRegion,
     Tensor,
@@ -207,13 +208,25 @@ class LiveServer:
     """The real frontend on an event loop in a thread."""
 
     def __init__(
-        self, engine: FakeEngine, gatekeeper: Any = None, tracer: Any = None, loop_factory: Any = None, **options: Any
+        self,
+        engine: FakeEngine,
+        gatekeeper: Any = None,
+        tracer: Any = None,
+        loop_factory: Any = None,
+        memory: Any = None,
+        **options: Any,
     ) -> None:
         self.engine = engine
         self.loop = (loop_factory or asyncio.new_event_loop)()
         self.thread = threading.Thread(target=self.loop.run_forever, name="http-test-loop")
         self.thread.start()
-        context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.test.http"), gatekeeper, tracer or Tracer())
+        context = FrontendContext(
+            "127.0.0.1",
+            logging.getLogger("tritonpy.test.http"),
+            gatekeeper,
+            tracer or Tracer(),
+            memory=memory or RequestMemory(),
+        )
         self.frontend = HttpFrontend(HttpOptions(**{"port": 0, **options}), context)
         try:
             self.run(self.frontend.start(engine))

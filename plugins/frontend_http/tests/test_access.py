@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tritonpy import ApiCategory, InferRequest, NotFound, PermissionDenied, Restriction, Unauthenticated, Verb
 from tritonpy_frontend_http.access import ROUTES, HttpAccess
+from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.routes import management_app
 
 from .conftest import FakeEngine
@@ -80,7 +81,7 @@ def test_a_path_that_means_nothing_or_two_things_does_not_exist(path, raw):
 
 def test_every_route_has_its_line():
     """A route that the table lacks would be gone where calls must be admitted; one in the wrong line would be open to the wrong callers."""
-    app = management_app(FakeEngine(), logging.getLogger("test"), 1)
+    app = management_app(FakeEngine(), logging.getLogger("test"), BodyReader(1))
     paths = {re.sub(r"\{\w+\}", "name", re.sub(r"\{version\}", "7", route.path)) for route in app.routes}
     missing = {path for path in paths if not any(pattern.fullmatch(path) for pattern, _, _ in ROUTES)}
     assert missing == set()

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from tritonpy import InvalidArgument
 from tritonpy_frontend_http.compression import request_encoding
 from tritonpy_frontend_http.decode import check_json_size
+from tritonpy_frontend_http.errors import BodyTooLarge
 from tritonpy_frontend_http.raw_request import check_raw_size
 
 _LENGTH = b"inference-header-content-length"
 _LONGEST_NUMBER = 19
+_RAISE = "Use max_body_bytes under 'frontends: http:' to increase the limit."
 
 
 def unlimited(headers: Mapping[bytes, bytes], limit: int) -> bool:
@@ -23,6 +25,17 @@ def unlimited(headers: Mapping[bytes, bytes], limit: int) -> bool:
     ):
         return False
     return 0 < int(length) <= limit
+
+
+def announced_size(headers: Mapping[bytes, bytes]) -> int:
+    """Return the size of a body as its head says it, 0 where that says nothing; the parser has refused what is no number."""
+    return int(headers.get(b"content-length", b"0"))
+
+
+def check_body_size(size: int, most: int) -> None:
+    """Raise BodyTooLarge for a body of more than `most` bytes; 0 for any number."""
+    if 0 < most < size:
+        raise BodyTooLarge(size, most, _RAISE)
 
 
 def refuse_size(headers: Mapping[bytes, bytes], size: int, limit: int) -> None:

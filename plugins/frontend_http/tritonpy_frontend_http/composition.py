@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy import Engine, FrontendContext, Room
 from tritonpy_frontend_http.front_door import FrontDoor
+from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.infer_calls import InferCalls
 from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_frontend_http.telling import TellingDoor
@@ -28,15 +29,16 @@ class Composition:
         self.access = _access(engine, options, context)
         forwards_unknown = options.generate_unknown_parameters == "forward"
         make_room = partial(Room, options.max_waiting_answers, options.max_waiting_bytes)
+        bodies = BodyReader(limit, options.max_body_bytes, context.memory)
         if self.access is None:
-            self.calls = InferCalls(engine, loop, log, limit, context.tracer)
-            self._door = FrontDoor(engine, self.calls, log, limit, make_room, forwards_unknown)
+            self.calls = InferCalls(engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory)
+            self._door = FrontDoor(engine, self.calls, log, bodies, make_room, forwards_unknown)
             door: Any = self._door
         else:
             from tritonpy_frontend_http.guarded import GuardedCalls, GuardedDoor
 
-            self.calls = GuardedCalls(engine, loop, log, limit, context.tracer)
-            self._door = FrontDoor(engine, self.calls, log, limit, make_room, forwards_unknown)
+            self.calls = GuardedCalls(engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory)
+            self._door = FrontDoor(engine, self.calls, log, bodies, make_room, forwards_unknown)
             door = GuardedDoor(self._door, self.access)
         self.application = TellingDoor(door, log)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 
-from tritonpy import InvalidArgument, Unsupported, decompressed
+from tritonpy import InvalidArgument, Reservation, Unsupported, decompressed
 
 _WINDOW_BITS = {"gzip": 31, "deflate": 15}  # zlib: 15 bits of window; + 16 writes gzip's frame
 SUPPORTED = b"gzip, deflate"
@@ -44,14 +44,16 @@ def response_encoding(header: bytes | None) -> str:
     return chosen if chosen in _WINDOW_BITS else ""
 
 
-def decompress(body: bytes, limit: int) -> bytes:
+def decompress(body: bytes, limit: int, memory: Reservation | None = None) -> bytes:
     """Return the data of a gzip or zlib stream, whichever it is; what follows the stream is ignored.
 
-    Raises InvalidArgument where there is nothing, where it is damaged, and where the data exceeds `limit` bytes.
+    Raises InvalidArgument where there is nothing, where it is damaged, and where the data exceeds `limit` bytes; RequestMemoryFull where
+    it has no room in `memory` beside what that holds.
     """
     if not body:
         raise InvalidArgument("nothing to be decompressed")
-    return decompressed(body, limit, what="the request body", remedy="Use --http-max-input-size to increase the limit.")
+    remedy = "Use --http-max-input-size to increase the limit."
+    return decompressed(body, limit, what="the request body", remedy=remedy, memory=memory)
 
 
 def compress(parts: Iterable[bytes | memoryview], encoding: str) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tritonpy import InferResponse, OutputSpec, RegionSlice, Tensor, TritonError, Unauthenticated
 from tritonpy_frontend_http.compression import SUPPORTED, UnsupportedEncoding
-from tritonpy_frontend_http.errors import STATUS, error_body, retry_headers
+from tritonpy_frontend_http.errors import error_body, retry_headers, status_of
 from tritonpy_frontend_http.json_tensors import to_json
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -148,4 +148,4 @@ def encode_error(error: TritonError, kind: tuple[bytes, bytes] = PLAIN_TYPE) -> 
         headers.append((b"www-authenticate", b'Bearer realm="tritonpy"'))
     else:
         headers += retry_headers(error)
-    return Reply(STATUS[error.code], headers, (body,), len(body))
+    return Reply(status_of(error), headers, (body,), len(body))

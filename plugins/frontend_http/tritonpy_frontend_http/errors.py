@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tritonpy import Code, TritonError
+from tritonpy import Code, InvalidArgument, RequestMemoryFull, TritonError
 
 STATUS: Mapping[Code, int] = {
     Code.UNKNOWN: 400,
@@ -22,6 +22,21 @@ STATUS: Mapping[Code, int] = {
     Code.RESOURCE_EXHAUSTED: 429,
     Code.CONFLICT: 412,
 }
+
+
+class BodyTooLarge(InvalidArgument):
+    """A body is larger than an option allows that Triton does not have."""
+
+    def __init__(self, size: int, limit: int, remedy: str) -> None:
+        super().__init__(f"The request body has {size} or more bytes, and the maximum is {limit} bytes. {remedy}")
+
+
+def status_of(error: TritonError) -> int:
+    """Return the status of the answer to a call that `error` ended."""
+    if isinstance(error, BodyTooLarge):
+        return 413
+    return 503 if isinstance(error, RequestMemoryFull) else STATUS[error.code]
+
 
 STOPPING = "Server is stopping, it has stopped accepting new requests"
 

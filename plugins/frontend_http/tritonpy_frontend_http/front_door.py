@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tritonpy import Engine, Room, TritonError
-from tritonpy_frontend_http.errors import STATUS, STOPPING, error_body
+from tritonpy_frontend_http.errors import STOPPING, error_body, status_of
+from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.generate.path import generate_target
 from tritonpy_frontend_http.infer_calls import InferCalls
 from tritonpy_frontend_http.infer_path import infer_target
@@ -39,14 +40,14 @@ class FrontDoor:
         engine: Engine,
         calls: InferCalls,
         log: logging.Logger,
-        limit: int,
+        bodies: BodyReader,
         make_room: Callable[[], Room],
         forwards_unknown: bool = False,
     ) -> None:
         self._engine = engine
         self._calls = calls
         self._log = log
-        self._limit = limit
+        self._bodies = bodies
         self._make_room = make_room
         self._forwards_unknown = forwards_unknown
         self._generate_calls: GenerateCalls | None = None
@@ -78,14 +79,14 @@ class FrontDoor:
             from tritonpy_frontend_http.generate.calls import GenerateCalls
 
             self._generate_calls = GenerateCalls(
-                self._engine, self._log, self._limit, self._make_room, self._calls.tracer, self._forwards_unknown
+                self._engine, self._log, self._bodies, self._make_room, self._calls.tracer, self._forwards_unknown
             )
         return self._generate_calls
 
     def _make_routes(self) -> Any:
         from tritonpy_frontend_http.routes import management_app
 
-        return management_app(self._engine, self._log, self._limit)
+        return management_app(self._engine, self._log, self._bodies)
 
     async def _answer_probe(self, path: str, method: str, send: Any) -> None:
         if method not in {"GET", "HEAD"}:
@@ -94,7 +95,7 @@ class FrontDoor:
         try:
             good = self._engine.is_ready() if path == _READY else self._engine.is_live()
         except TritonError as error:
-            await _send(send, STATUS[error.code], error_body(error.message))
+            await _send(send, status_of(error), error_body(error.message))
             return
         headers = [(b"content-type", _PLAIN), (b"content-length", b"0")]
         await send({"type": "http.response.start", "status": 200 if good else 400, "headers": headers})

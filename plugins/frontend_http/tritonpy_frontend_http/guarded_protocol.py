@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tritonpy_frontend_http.access import HttpAccess
+from tritonpy_frontend_http.access import HttpAccess, Visit
 from tritonpy_frontend_http.infer_calls import InferCalls, Target
 from tritonpy_frontend_http.known_heads import KnownHeads
-from tritonpy_frontend_http.protocol import InferCycle, InferProtocol
+from tritonpy_frontend_http.protocol import InferProtocol
 
 
 class _NoHeads(KnownHeads):
@@ -18,7 +16,7 @@ class _NoHeads(KnownHeads):
 
 
 class GuardedProtocol(InferProtocol):
-    """A connection whose inference calls are judged when their head is complete; the body of a refused one is dropped as it comes."""
+    """A connection whose inference calls are judged when their head is complete."""
 
     access: HttpAccess
 
@@ -32,23 +30,9 @@ class GuardedProtocol(InferProtocol):
         self._sent.append((name, value))
         super().on_header(name, value)
 
-    def on_headers_complete(self) -> None:
+    def visit_of(self, target: Target) -> Visit | None:
         """Judge an inference call; the others are judged at the front door."""
-        before = self.cycle
-        super().on_headers_complete()
-        cycle: Any = self.cycle
-        if (
-            cycle is not before and type(cycle) is InferCycle
-        ):  # a head that was not taken leaves the cycle of the request before
-            cycle.visit = self.access.visit(cycle.target[0], self._sent)
-
-    def on_body(self, body: bytes) -> None:
-        """Take the body of an admitted call."""
-        cycle: Any = self.cycle
-        if type(cycle) is not InferCycle or cycle.visit is None or cycle.visit.refusal is None:
-            super().on_body(body)
-        else:
-            self.moved()
+        return self.access.visit(target[0], self._sent)
 
 
 def guarded_protocol(calls: InferCalls, access: HttpAccess) -> type[InferProtocol]:

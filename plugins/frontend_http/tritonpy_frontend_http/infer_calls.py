@@ -17,6 +17,8 @@ from tritonpy import (
     Internal,
     InvalidArgument,
     LoopSink,
+    RequestMemory,
+    Reservation,
     Tracer,
     TritonError,
     Unavailable,
@@ -24,7 +26,7 @@ from tritonpy import (
     incident,
     now_ns,
 )
-from tritonpy_frontend_http.body_size import refuse_size
+from tritonpy_frontend_http.body_size import announced_size, check_body_size, refuse_size, unlimited
 from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
 from tritonpy_frontend_http.decode import decode_infer, header_length
 from tritonpy_frontend_http.encode import JSON_TYPE, PLAIN_TYPE, Reply, encode_error, encode_infer
@@ -64,6 +66,7 @@ class Call(msgspec.Struct, eq=False):
     opened: bool = False  # its body is unpacked: from here on the request itself is read
     binary: bool = False
     accept_encoding: bytes | None = None
+    memory: Reservation | None = None  # for its body, as long as anything refers to the call
 
     def cancel(self) -> None:
         """Take note that nobody waits for the reply any more."""
@@ -84,8 +87,12 @@ class InferCalls:
         log: logging.Logger,
         limit: int,
         tracer: Tracer | None = None,
+        max_body_bytes: int = 0,
+        memory: RequestMemory | None = None,
     ) -> None:
         self.draining = False
+        self.max_body_bytes = max_body_bytes
+        self.memory = memory or RequestMemory()
         self.tracer = tracer or Tracer()
         self._engine = engine
         self._loop = loop
@@ -116,6 +123,27 @@ class InferCalls:
         except Exception as error:
             self._fail(call, target, error)
 
+    def early_refusal(self, target: Target, headers: Mapping[bytes, bytes]) -> Reply | None:
+        """Return the answer to a call that is refused for what its head says, None for one whose body is to be read."""
+        if self.draining:
+            return encode_error(Unavailable(STOPPING))
+        lookup = self._sooner(target)
+        if lookup is not None:
+            return encode_error(lookup)
+        size = announced_size(headers)
+        try:
+            check_body_size(size, self.max_body_bytes)
+            if size > self.limit and not unlimited(headers, self.limit):
+                refuse_size(headers, size, self.limit)
+        except TritonError as error:
+            return encode_error(error)
+        return None
+
+    def answer(self, call: Call, reply: Reply) -> None:
+        """Answer a call that is not begun."""
+        self._open += 1
+        self._finish(call, reply)
+
     def refuse_size(self, call: Call, target: Target, headers: Mapping[bytes, bytes], size: int) -> None:
         """Answer a call whose body, of `size` bytes, was not kept."""
         self._open += 1
@@ -126,7 +154,7 @@ class InferCalls:
 
     def _decompress(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
         if len(body) <= _INLINE_BELOW // 8:  # compressed JSON grows about that much
-            self._submit(call, target, headers, decompress(body, self.limit))
+            self._submit(call, target, headers, decompress(body, self.limit, _reservation(self, call)))
             return
 
         def done(work: asyncio.Future[bytes]) -> None:
@@ -135,7 +163,8 @@ class InferCalls:
             except Exception as error:
                 self._fail(call, target, error)
 
-        self._loop.run_in_executor(None, decompress, body, self.limit).add_done_callback(done)
+        unpacking = self._loop.run_in_executor(None, decompress, body, self.limit, _reservation(self, call))
+        unpacking.add_done_callback(done)
 
     def _submit(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
         model, version_text = target
@@ -229,6 +258,12 @@ class InferCalls:
                 send_traced(request.trace, call.finish, reply)
                 return
         call.finish(reply)
+
+
+def _reservation(calls: InferCalls, call: Call) -> Reservation:
+    if call.memory is None:
+        call.memory = calls.memory.client().reservation()
+    return call.memory
 
 
 def _written(version: int) -> str:

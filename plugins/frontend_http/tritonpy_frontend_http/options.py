@@ -23,6 +23,13 @@ class HttpOptions(HttpConnectionOptions, frozen=True):
     max_input_size: Annotated[
         ByteSize, Meta(gt=0, description="Largest JSON, JSON tensor, raw binary body and decompressed body, in bytes")
     ] = 64 * 1024 * 1024
+    max_body_bytes: Annotated[
+        ByteSize,
+        Meta(
+            ge=0,
+            description="Largest body in bytes, 0 for any size of binary tensors; a larger one is answered 413 before it is read",
+        ),
+    ] = 0
     max_waiting_answers: Annotated[
         int, Meta(ge=1, description="Answers of one generate call that may wait for a slow client")
     ] = 64

@@ -7,16 +7,16 @@ request costs. A request whose head is known, byte for byte, is not even parsed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from tritonpy import HttpConnection, now_ns
-from tritonpy_frontend_http.body_size import unlimited
-from tritonpy_frontend_http.encode import JSON_TYPE, Reply
+from tritonpy import ClientMemory, HttpConnection, RequestMemory, Reservation, TritonError, now_ns
+from tritonpy_frontend_http.body_size import announced_size, check_body_size, unlimited
+from tritonpy_frontend_http.encode import JSON_TYPE, Reply, encode_error
 from tritonpy_frontend_http.errors import error_body
 from tritonpy_frontend_http.infer_calls import Call, InferCalls, Target
 from tritonpy_frontend_http.infer_path import infer_target
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tritonpy_frontend_http.access import Visit
 
 MAX_CHUNKS = 65536
+_DROPPED = 64 * 1024 * 1024  # bytes of a body that are read and dropped so that the connection can be used on
 _GOES_ON = b"\r\n"
 _GOES_ON_OLD = b"connection: keep-alive\r\n\r\n"  # HTTP/1.0 closes where nothing is said
 _CLOSES = b"connection: close\r\n\r\n"
@@ -53,6 +54,9 @@ class InferCycle(msgspec.Struct, eq=False):
     parts: list[bytes] = []  # each has its own
     size: int = 0  # of a body that comes in parts
     oversize: bool = False
+    refusal: Reply | None = None  # the answer, where the body is not needed for it
+    memory: Reservation | None = None  # for the body
+    judged: bool = False  # its head was looked at before its body is here
     call: Call | None = None
     visit: Visit | None = None  # set where calls must be admitted
     active: bool = False  # its turn on the connection has come
@@ -67,17 +71,20 @@ class InferCycle(msgspec.Struct, eq=False):
 
     def set(self) -> None:
         """Take note that the connection is gone, or that what is not here yet will not come: the protocol's word for it."""
-        self.parts = []
+        self.parts, self.memory = [], None
         if not self.response_complete and self.call is not None:
             self.call.cancel()
 
     def start_if_ready(self) -> None:
         """Hand the call over once the body is here and earlier requests of the connection are answered."""
-        if self.active and self.complete and not self.response_complete:
+        if self.refusal is not None:
+            self.answer_refusal()
+        elif self.active and self.complete and not self.response_complete:
             parts = self.parts
             body = parts[0] if len(parts) == 1 else b"".join(parts)
             self.parts = []
-            self.call = Call(self.finish, self.visit)
+            self.call = Call(self.finish, self.visit, memory=self.memory)
+            self.memory = None
             if self.oversize:
                 self.protocol.calls.refuse_size(self.call, self.target, self.headers, self.size)
                 return
@@ -87,12 +94,51 @@ class InferCycle(msgspec.Struct, eq=False):
 
     def take(self, part: bytes) -> None:
         """Keep a part of the body, unless the whole is too large already."""
-        self.size += len(part)
-        limit = self.protocol.calls.limit
-        if self.size > limit and not unlimited(self.headers, limit):
-            self.oversize, self.parts = True, []
+        self.size = size = self.size + len(part)
+        calls = self.protocol.calls
+        limit = calls.limit
+        if self.refusal is not None:
+            return
+        if size > limit and not unlimited(self.headers, limit):
+            self.oversize, self.parts, self.memory = True, [], None
+        elif 0 < calls.max_body_bytes < size:
+            self._refuse(check_body_size, size, calls.max_body_bytes)
         else:
+            if size > RequestMemory.UNCOUNTED or not self.active:
+                self._reserve(size)
             self.parts.append(part)
+
+    def judge(self) -> None:
+        """Answer from the head alone where that is possible, in its turn: before the body is read, which may be large."""
+        self.judged = True
+        if self.refusal is None:
+            self.refusal = self.protocol.calls.early_refusal(self.target, self.headers)
+        if self.refusal is not None:
+            self.answer_refusal()
+
+    def answer_refusal(self) -> None:
+        """Send the refusal if there is one and its turn has come. The rest of a short body is dropped as it comes; a long one ends the connection."""
+        reply = self.refusal
+        if reply is None or self.call is not None or self.response_complete:
+            return
+        self.parts, self.memory = [], None
+        if self.active:
+            if not self.complete and not 0 < announced_size(self.headers) <= _DROPPED:
+                self.keep_alive = False
+            self.call = call = Call(self.finish, self.visit)
+            self.protocol.calls.answer(call, reply)
+
+    def _reserve(self, size: int) -> None:
+        if self.memory is None:
+            self.memory = self.protocol.client_memory().reservation()
+        self._refuse(self.memory.require, size)
+
+    def _refuse(self, check: Callable[..., None], *arguments: int) -> None:
+        try:
+            check(*arguments)
+        except TritonError as error:
+            self.refusal = encode_error(error)
+            self.judge()
 
     def finish(self, reply: Reply) -> None:
         """Write the reply, unless the client is gone."""
@@ -103,14 +149,19 @@ class InferCycle(msgspec.Struct, eq=False):
         if transport.is_closing() or self.response_complete:
             return
         self.response_complete = True
+        if reply.size > RequestMemory.UNCOUNTED:
+            reply = self.protocol.reserve_reply(reply)
         parts = reply.parts
         head = _head(reply.status, tuple(reply.headers))
         transport.write(b"".join((head, self.ending if keep_alive else _CLOSES, parts[0])))
         for part in parts[1:]:
             transport.write(part)
-        if not keep_alive:
-            transport.close()
-        self.protocol.on_response_complete()
+        if keep_alive or self.complete:
+            if not keep_alive:
+                transport.close()
+            self.protocol.on_response_complete()
+        else:
+            self.protocol.close_lingering()
 
     def _tell(self, status: int) -> None:
         from tritonpy_frontend_http.told_requests import tell_infer
@@ -123,6 +174,8 @@ class InferProtocol(HttpConnection):
 
     calls: InferCalls
     heads: KnownHeads
+    _memory: ClientMemory | None = None
+    _unsent_memory: Reservation | None = None  # for what the client has not read
 
     @classmethod
     def with_calls(cls, calls: InferCalls) -> type[InferProtocol]:
@@ -138,6 +191,8 @@ class InferProtocol(HttpConnection):
             return
         super().data_received(data)
         cycle: Any = self.cycle
+        if self.midway and not self.in_head and type(cycle) is InferCycle and not cycle.judged:
+            cycle.judge()
         if fresh and type(cycle) is InferCycle and cycle.keep_alive and not self.midway:
             self.heads.learn(data, cycle.target, self.headers)
 
@@ -145,8 +200,51 @@ class InferProtocol(HttpConnection):
         cycle: Any = InferCycle(self, head.target, head.headers, True, self._now())
         self.cycle = cycle
         cycle.active = cycle.complete = True
-        cycle.parts.append(data[start:])
+        if len(data) > RequestMemory.UNCOUNTED:
+            cycle.take(data[start:])
+        else:
+            cycle.parts.append(data[start:])
         cycle.start_if_ready()
+
+    def client_memory(self) -> ClientMemory:
+        """Return the account of this connection."""
+        if self._memory is None:
+            self._memory = self.calls.memory.client()
+        return self._memory
+
+    def reserve_reply(self, reply: Reply) -> Reply:
+        """Reserve what the client may leave unread of a reply, which is about to be written; return an error in its place where there is no room."""
+        memory = self._unsent_memory
+        if memory is None:
+            memory = self.client_memory().reservation()
+        try:
+            memory.require(self.transport.get_write_buffer_size() + reply.size)
+        except TritonError as error:
+            return encode_error(error)
+        self._unsent_memory = memory
+        return reply
+
+    def pause_writing(self) -> None:
+        """Reserve what the client does not read; close a connection for which there is no room."""
+        super().pause_writing()
+        if self._unsent_memory is None:
+            self._unsent_memory = memory = self.client_memory().reservation()
+            if not memory.grow(self.transport.get_write_buffer_size()):
+                self.transport.abort()
+
+    def resume_writing(self) -> None:
+        """Release it: the client has read."""
+        super().resume_writing()
+        self._unsent_memory = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release what was reserved for the client."""
+        self._unsent_memory = None
+        super().connection_lost(exc)
+
+    def visit_of(self, target: Target) -> Visit | None:
+        """Return what is known of the caller of an inference call whose head is complete; None where everybody may call."""
+        return None
 
     def on_headers_complete(self) -> None:
         """Choose the way of the request."""
@@ -162,6 +260,9 @@ class InferProtocol(HttpConnection):
         before: Any = self.cycle
         keep_alive = self.parser.should_keep_alive()
         cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive, self._now())
+        cycle.visit = self.visit_of(target)
+        if cycle.visit is not None and cycle.visit.refusal is not None:
+            cycle.refusal = encode_error(cycle.visit.refusal)
         self.cycle = cycle
         if keep_alive and self.parser.get_http_version() == "1.0":
             cycle.ending = _GOES_ON_OLD
@@ -176,7 +277,11 @@ class InferProtocol(HttpConnection):
     def _activate(self, cycle: InferCycle) -> None:
         cycle.active = True
         if self.expect_100_continue and not cycle.complete:
-            self.transport.write(_CONTINUE)
+            if not cycle.judged:
+                cycle.judge()
+            if cycle.refusal is None:
+                self.transport.write(_CONTINUE)
+        cycle.answer_refusal()
 
     def on_body(self, body: bytes) -> None:
         """Collect; an inference call needs its whole body at once, so that reading never pauses for it."""
@@ -189,11 +294,11 @@ class InferProtocol(HttpConnection):
             if len(cycle.parts) > MAX_CHUNKS and cycle.headers.get(b"transfer-encoding") == b"chunked":
                 self._refuse_chunks(cycle)
 
-    def _refuse_chunks(self, cycle: InferCycle) -> None:
+    @staticmethod
+    def _refuse_chunks(cycle: InferCycle) -> None:
         body = error_body(_TOO_MANY_CHUNKS)
-        cycle.keep_alive = False
-        cycle.parts = []
-        cycle.finish(Reply(400, [JSON_TYPE, (b"content-length", b"%d" % len(body))], (body,), len(body)))
+        cycle.refusal = Reply(400, [JSON_TYPE, (b"content-length", b"%d" % len(body))], (body,), len(body))
+        cycle.judge()
 
     def on_message_complete(self) -> None:
         """Start the call whose body is now complete."""

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tritonpy import Cancelled, TritonError, __version__, incident
+from tritonpy import TritonError, __version__, incident
 from tritonpy_frontend_http import json_document as document
-from tritonpy_frontend_http.decode import check_json_size
-from tritonpy_frontend_http.errors import STATUS, error_body
-from tritonpy_frontend_http.generate.body import read_body
+from tritonpy_frontend_http.body_size import announced_size
+from tritonpy_frontend_http.errors import error_body, retry_headers, status_of
+from tritonpy_frontend_http.generate.body import BodyReader
 
 JSON, PLAIN = "application/json", "text/plain"
 DESCRIPTION_PATHS = ("/schema", "/schema/openapi.json")
@@ -35,8 +35,12 @@ class Reply(NamedTuple):
 class Request:
     """One management request; `parameters` are those of its path, unescaped."""
 
-    def __init__(self, scope: Mapping[str, Any], receive: Any, parameters: Mapping[str, str]) -> None:
+    def __init__(
+        self, scope: Mapping[str, Any], receive: Any, parameters: Mapping[str, str], bodies: BodyReader | None = None
+    ) -> None:
         self.scope = scope
+        self._bodies = bodies or BodyReader()
+        self._memory = self._bodies.reservation()  # as long as the request is worked on
         self.parameters = parameters
         self._receive = receive
 
@@ -45,17 +49,14 @@ class Request:
         wanted = name.encode("latin-1")
         return next((value.decode("latin-1") for key, value in self.scope["headers"] if key == wanted), "")
 
-    async def body(self, limit: int) -> bytes:
-        """Return the whole body. Raises TritonError for one of more than `limit` bytes, which is not kept."""
-        body = await read_body(self._receive, limit)
-        if body is None:
-            raise Cancelled("the client left in the middle of its request")
-        check_json_size(body.size, limit)
-        return body.data
+    async def body(self, *, files: bool = False) -> bytes:
+        """Return the whole body, which is small unless it may hold `files`. Raises TritonError for one that is too large, which is not kept."""
+        size = announced_size(dict(self.scope["headers"]))
+        return await self._bodies.management_body(self._receive, size, self._memory, files=files)
 
-    async def json(self, limit: int) -> Any:
+    async def json(self, *, files: bool = False) -> Any:
         """Return the body as plain JSON; None where there is none."""
-        body = await self.body(limit)
+        body = await self.body(files=files)
         return document.parse(body) if body else None
 
 
@@ -89,13 +90,15 @@ def routes(method: str, paths: Sequence[str], handler: Handler, returns: Any = N
 
 def on_triton_error(error: TritonError) -> Reply:
     """Return an error as JSON."""
-    return Reply(error_body(error.message), STATUS[error.code])
+    headers = {name.decode(): value.decode() for name, value in retry_headers(error)}
+    return Reply(error_body(error.message), status_of(error), headers=headers)
 
 
 class ManagementApp:
-    """The ASGI application of `routes`. Paths without parameters win over others."""
+    """The ASGI application of `routes`, whose bodies `bodies` reads. Paths without parameters win over others."""
 
-    def __init__(self, found: Iterable[Route], log: logging.Logger) -> None:
+    def __init__(self, found: Iterable[Route], log: logging.Logger, bodies: BodyReader | None = None) -> None:
+        self._bodies = bodies or BodyReader()
         self.routes = sorted(found, key=lambda route: route.path.count("{"))
         self._patterns = [(route.pattern(), route) for route in self.routes]
         self._log = log
@@ -118,7 +121,7 @@ class ManagementApp:
         wanted = "GET" if method == "HEAD" and readiness else method  # the transport leaves the body out
         for match, route in matching:
             if route.method == wanted:
-                return await self._answer(route, Request(scope, receive, match.groupdict()))
+                return await self._answer(route, Request(scope, receive, match.groupdict(), self._bodies))
         if matching or path in DESCRIPTION_PATHS:
             allowed = {route.method for _, route in matching} or {"GET"}
             allow = ", ".join(sorted(allowed | {"HEAD"} if readiness else allowed))

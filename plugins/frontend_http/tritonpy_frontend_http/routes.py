@@ -26,7 +26,8 @@ from tritonpy import (
     named_versions,
 )
 from tritonpy_frontend_http import json_document as document
-from tritonpy_frontend_http.errors import STATUS, error_body
+from tritonpy_frontend_http.errors import error_body, status_of
+from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.infer_calls import model_version
 from tritonpy_frontend_http.router import PLAIN, ManagementApp, Reply, Request, Route, routes
 from tritonpy_frontend_http.routes_operations import operation_routes
@@ -40,18 +41,18 @@ class Statistics(msgspec.Struct):
     model_stats: list[ModelStatistics]
 
 
-def management_app(engine: Engine, log: logging.Logger, limit: int) -> ManagementApp:
-    """Return the ASGI application of the routes; `limit` bounds JSON bodies in bytes."""
+def management_app(engine: Engine, log: logging.Logger, bodies: BodyReader) -> ManagementApp:
+    """Return the ASGI application of the routes, whose bodies `bodies` reads."""
     found = [
         *_readiness(engine),
         *_metadata(engine),
         *_statistics(engine),
-        *_repository(engine, limit),
-        *settings_routes(engine, limit),
-        *SharedMemoryRoutes(engine, limit).routes(),
-        *operation_routes(engine, limit),
+        *_repository(engine),
+        *settings_routes(engine),
+        *SharedMemoryRoutes(engine).routes(),
+        *operation_routes(engine),
     ]
-    return ManagementApp(found, log)
+    return ManagementApp(found, log, bodies)
 
 
 # What may take long runs in a thread, the rest answers from memory.
@@ -60,14 +61,14 @@ def management_app(engine: Engine, log: logging.Logger, limit: int) -> Managemen
 _NESTED_READY = re.compile(rb'\s*\{\s*"ready"\s*:\s*[\[{]')
 
 
-def _repository(engine: Engine, limit: int) -> list[Route]:
-    async def content(request: Request) -> Any:
-        found = await request.json(limit)
+def _repository(engine: Engine) -> list[Route]:
+    async def content(request: Request, *, files: bool = False) -> Any:
+        found = await request.json(files=files)
         return {} if found is None else found
 
     async def repository_index(request: Request) -> list[ModelIndex]:
         """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
-        body = await request.body(limit)
+        body = await request.body()
         try:
             found = document.parse(body) if body else {}
         except InvalidArgument:  # nested too deeply: still no boolean
@@ -82,7 +83,7 @@ def _repository(engine: Engine, limit: int) -> list[Route]:
     async def load_model(request: Request) -> Reply:
         """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
         _refuse_repository(request.parameters.get("repository", ""))
-        asked = _load_parameters(await content(request))
+        asked = _load_parameters(await content(request, files=True))
         await LOAD_CALLS.run(engine.load_model, request.parameters["model"], *asked)
         return Reply()
 
@@ -212,4 +213,4 @@ def _unload_versions(body: Any) -> list[int]:
 
 def _on_unreadiness(error: TritonError) -> Reply:
     # JSON, but not called so: Triton's own words
-    return Reply(error_body(error.message), STATUS[error.code], PLAIN)
+    return Reply(error_body(error.message), status_of(error), PLAIN)

@@ -13,15 +13,15 @@ from tritonpy_frontend_http.router import Reply, Request, Route
 _REVISION = re.compile(r'"?([0-9]{1,18})"?')
 
 
-def operation_routes(engine: Engine, limit: int) -> list[Route]:
-    """Return the routes of what `engine` offers; `limit` bounds JSON bodies in bytes."""
-    return [_route(engine, operation, limit) for operation in engine.operations()]
+def operation_routes(engine: Engine) -> list[Route]:
+    """Return the routes of what `engine` offers."""
+    return [_route(engine, operation) for operation in engine.operations()]
 
 
-def _route(engine: Engine, operation: Operation, limit: int) -> Route:
+def _route(engine: Engine, operation: Operation) -> Route:
     async def answer(request: Request) -> Reply:
         try:
-            content = await request.json(limit)
+            content = await request.json()
         except Internal as error:  # what Triton calls broken JSON is for its own calls
             raise InvalidArgument(error.message) from None
         call = OperationCall(dict(request.parameters), content, _revision(request.header("if-match")))

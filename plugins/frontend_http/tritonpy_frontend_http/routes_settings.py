@@ -13,16 +13,16 @@ _OF_SERVER = "/v2/trace/setting"
 _OF_MODEL = "/v2/models/{model}/trace/setting"
 
 
-def settings_routes(engine: Engine, limit: int) -> list[Route]:
-    """Return the routes; `limit` bounds JSON bodies in bytes."""
-    return [*_tracing(engine, limit), *_logging(engine, limit)]
+def settings_routes(engine: Engine) -> list[Route]:
+    """Return the routes."""
+    return [*_tracing(engine), *_logging(engine)]
 
 
-async def _document(request: Request, limit: int) -> Any:
-    return document.parse(await request.body(limit))
+async def _document(request: Request) -> Any:
+    return document.parse(await request.body())
 
 
-def _tracing(engine: Engine, limit: int) -> list[Route]:
+def _tracing(engine: Engine) -> list[Route]:
     def changed(changes: TraceChanges, model: str) -> dict[str, Any]:
         engine.change_trace_settings(changes, model)
         return settings.trace_document(engine.trace_settings(model))
@@ -37,7 +37,7 @@ def _tracing(engine: Engine, limit: int) -> list[Route]:
         model = request.parameters.get("model", "")
         if model:  # an unknown one is refused before what is wrong with the body
             await MODEL_CALLS.run(engine.trace_settings, model)
-        changes = settings.read_trace_changes(await _document(request, limit))
+        changes = settings.read_trace_changes(await _document(request))
         return await MODEL_CALLS.run(changed, changes, model)
 
     return [
@@ -46,14 +46,14 @@ def _tracing(engine: Engine, limit: int) -> list[Route]:
     ]
 
 
-def _logging(engine: Engine, limit: int) -> list[Route]:
+def _logging(engine: Engine) -> list[Route]:
     async def log_settings(_request: Request) -> dict[str, Any]:
         """Return what the server logs and how."""
         return settings.log_document(engine.log_settings())
 
     async def change_log_settings(request: Request) -> dict[str, Any]:
         """Log otherwise from now on."""
-        for changes in settings.read_log_changes(await _document(request, limit)):
+        for changes in settings.read_log_changes(await _document(request)):
             engine.change_log_settings(changes)
         return settings.log_document(engine.log_settings())
 

@@ -16,14 +16,13 @@ _HANDLE_BYTES = 64
 
 
 class SharedMemoryRoutes:
-    """Two kinds of memory, three actions each, for one region or for all. `limit` bounds JSON bodies in bytes.
+    """Two kinds of memory, three actions each, for one region or for all.
 
     The name of a region is what stands in the path, escapes included: so Triton keeps it.
     """
 
-    def __init__(self, engine: Engine, limit: int) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._limit = limit
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -41,7 +40,7 @@ class SharedMemoryRoutes:
             """Register a region: from then on inputs and outputs may lie there."""
             name = _region(request)
             await asyncio.to_thread(engine.check_region, kind, name)
-            await asyncio.to_thread(register, name, document.parse(await request.body(self._limit)))
+            await asyncio.to_thread(register, name, document.parse(await request.body()))
             return Reply()
 
         async def unregister(request: Request) -> Reply:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.server.byte_size import ByteSize
 from tritonpy.config.server.decode import decode_options
 from tritonpy.config.server.device_settings import DeviceSettings, device_problems
 from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
@@ -139,6 +140,13 @@ class ServerConfig(_Section, frozen=True):
     rate_limit: RateLimitSettings = RateLimitSettings()
     devices: DeviceSettings = DeviceSettings()
     memory: MemorySettings = MemorySettings()
+    request_memory: Annotated[
+        ByteSize,
+        Meta(
+            ge=0,
+            description="What requests and unsent answers together may hold in frontends; 0: a quarter of the memory limit.",
+        ),
+    ] = 0
     host_policies: Annotated[
         dict[str, HostPolicySettings], Meta(description="Where on the host instances run, by the name of their policy.")
     ] = {}

@@ -15,6 +15,7 @@ from tritonpy.access.gatekeeper import Gatekeeper
 from tritonpy.api.claim import Claim
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.config.server import ServerConfig, decode_options, decode_server_config
+from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.errors import StartupError
 from tritonpy.frontend_processes import kinds
 from tritonpy.frontend_processes.process.asking import Asking
@@ -28,12 +29,14 @@ from tritonpy.ipc.lifeline import Lifeline, end
 from tritonpy.logs import LOGGER, LogSettings
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.plugins.carrying import frontend_classes
+from tritonpy.request_memory import RequestMemory, request_memory
 from tritonpy.runners.workers.backend_process.logs import send_log_to
 from tritonpy.runners.workers.backend_process.metrics import Link, RemoteMetrics
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.verbs import Respondent, Verbs
 
 log = logging.getLogger("tritonpy.server")
+_REPORT_S = 1.0  # between two looks at the memory of requests
 
 
 class _FrontendSaid(msgspec.Struct):
@@ -63,6 +66,8 @@ class Service:
         self._engine = FrontendEngine(self._asking, self._sent)
         self._frontends: dict[str, Frontend] = {}
         self._gatekeeper: Gatekeeper | None = None
+        self._memory = RequestMemory()
+        self._reporting: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         verbs: Verbs = {
@@ -93,6 +98,8 @@ class Service:
         await asyncio.gather(*(_stop(frontend) for frontend in self._frontends.values()))
         if self._gatekeeper is not None:
             await asyncio.to_thread(self._gatekeeper.close)
+        if self._reporting is not None:
+            self._reporting.cancel()
         self._lifeline.cut()
         self._connection.send(Kind.STOPPED)
 
@@ -132,6 +139,8 @@ class Service:
 
             self._gatekeeper = make_gatekeeper(config, plugins, RemoteMetrics(link))
             await asyncio.to_thread(self._gatekeeper.start)
+        self._memory = request_memory(config.request_memory, config.frontend_processes)
+        self._reporting = self._loop.create_task(_report(self._memory, RemoteMetrics(link), start.index))
         raw = config.enabled_frontends(plugins.table("tritonpy_frontends"))
         class_of = frontend_classes(plugins, config.transport)
         for name, claim in _claims(start, sockets).items():
@@ -150,6 +159,7 @@ class Service:
             frozenset(start.kept_headers),
             RemoteMetrics(link),
             claim,
+            self._memory,
         )
 
     async def _serving(self, said: _FrontendSaid) -> None:
@@ -171,6 +181,20 @@ def _claims(start: Start, sockets: Sequence[int]) -> dict[str, Claim]:
         name: Claim(said.address, said.port, socket.socket(fileno=next(left)) if said.listens else None, start.index)
         for name, said in start.claims.items()
     }
+
+
+async def _report(memory: RequestMemory, metrics: ModelMetrics, index: int) -> None:
+    """Keep the metrics of this process up to date in the engine's process."""
+    labels = {"process": str(index)}
+    handles = [metrics.family(each.name, each.description, each.kind).metric(labels) for each in memory.metrics()]
+    shown = [0.0] * len(handles)
+    while True:
+        for at, family in enumerate(memory.metrics()):
+            value = family.metrics[0].value
+            if value != shown[at]:
+                handles[at].increment(value - shown[at])
+                shown[at] = value
+        await asyncio.sleep(_REPORT_S)
 
 
 def _follow_log_settings(settings: LogSettings) -> None:

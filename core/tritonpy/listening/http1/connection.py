@@ -247,6 +247,9 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         """Answer in its turn, and end the connection."""
         self._log_refusal(refusal)
         has_cycle = self.midway and not self.in_head
+        if has_cycle and self.cycle.response_complete:  # it was answered before its body came
+            self.close_lingering()
+            return
         self.midway = self.in_head = False
         if has_cycle and self.pipeline and self.pipeline[0][0] is self.cycle:
             self.pipeline.popleft()  # it waits behind others, and will never be complete
@@ -266,6 +269,10 @@ class HttpConnection(HttpToolsProtocol, Evictable):
             cycle.disconnected = True
             cycle.message_event.set()
         self.transport.write(refusal.wire())
+        self.close_lingering()
+
+    def close_lingering(self) -> None:
+        """End the connection once the client had time to read its answer: not all that it sent was read."""
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             LingeringClose(self, self.transport, self.loop)

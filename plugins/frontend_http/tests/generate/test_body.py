@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tritonpy_frontend_http.generate.body import read_body
+from tritonpy_frontend_http.generate.body import BodyReader
 
 
 def read(messages, limit=100):
@@ -13,7 +13,8 @@ def read(messages, limit=100):
     async def receive():
         return next(remaining)
 
-    return asyncio.run(read_body(receive, limit))
+    reader = BodyReader(limit)
+    return asyncio.run(reader.read(receive, reader.reservation()))
 
 
 def part(body: bytes, more: bool = True):

@@ -14,17 +14,18 @@ from tritonpy import (
     InvalidArgument,
     Room,
     StreamSink,
+    TensorMetadata,
     Tracer,
     TritonError,
     incident,
     now_ns,
 )
-from tritonpy_frontend_http.decode import check_json_size
+from tritonpy_frontend_http.body_size import announced_size
 from tritonpy_frontend_http.encode import JSON_TYPE, Headers
-from tritonpy_frontend_http.errors import STATUS, error_body, retry_headers
+from tritonpy_frontend_http.errors import error_body, retry_headers, status_of
 from tritonpy_frontend_http.generate.answer import NOT_ONE, NOTHING, Answer, encode_answer, encode_failure
 from tritonpy_frontend_http.generate.answers import Answers
-from tritonpy_frontend_http.generate.body import Body, read_body
+from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.generate.load_metrics import ASKED, TOLD, load_metrics
 from tritonpy_frontend_http.generate.mapping import map_request, read_members
 from tritonpy_frontend_http.generate.path import GenerateTarget
@@ -37,22 +38,22 @@ _EVENTS_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
 class GenerateCalls:
     """Serves the generate calls of a frontend on the running event loop.
 
-    `make_room` returns the room of one call: how many answers may wait for its client before the model is told to. `limit` bounds JSON and tensors
-    of a request, in bytes; `tracer` chooses those to trace. With `forwards_unknown` a model is given parameters that it does not read, as in Triton.
+    `make_room` returns the room of one call: how many answers may wait for its client before the model is told to. `bodies` bounds JSON and
+    tensors of a request; `tracer` chooses those to trace. With `forwards_unknown` a model is given parameters that it does not read, as in Triton.
     """
 
     def __init__(
         self,
         engine: Engine,
         log: logging.Logger,
-        limit: int,
+        bodies: BodyReader,
         make_room: Callable[[], Room],
         tracer: Tracer,
         forwards_unknown: bool = False,
     ) -> None:
         self._engine = engine
         self._log = log
-        self._limit = limit
+        self._bodies = bodies
         self._make_room = make_room
         self._tracer = tracer
         self._forwards_unknown = forwards_unknown
@@ -64,25 +65,31 @@ class GenerateCalls:
             await _send_error(send, 405, "Method Not Allowed", [(b"allow", b"POST")])
             return
         began_ns = now_ns()
-        body = await read_body(receive, self._limit)
-        if body is None:
-            return
         headers = dict(scope["headers"])
+        memory = self._bodies.reservation()
         try:
-            request = self._request(target, headers, body)
+            version, inputs = self._looked_up(target, headers)
+            body = await self._bodies.read(receive, memory)
+            if body is None:
+                return
+            self._bodies.check(body.size)
+            members = read_members(body.data)
+            known = None if self._forwards_unknown else self._engine.request_parameters(target.model, version)
+            request = map_request(members, target.model, version, inputs, self._sink, self._bodies.limit, known)
+            del members
             if (visit := scope["state"].get("visit")) is not None:
                 visit.keep(request)
             answers = self._start(request, headers, began_ns)
         except Exception as caught:
             error = self._described(caught)
-            await _send_error(send, STATUS[error.code], error.message, retry_headers(error))
+            await _send_error(send, status_of(error), error.message, retry_headers(error))
             return
         del body  # it may be large, and the answers take their time
         gone = asyncio.create_task(_give_up_with_client(receive, request, answers))
         try:
             first = await answers.next()
             if first is not None and first.refused and first.error is not None:
-                await _send_error(send, STATUS[first.error.code], first.error.message, retry_headers(first.error))
+                await _send_error(send, status_of(first.error), first.error.message, retry_headers(first.error))
                 return
             _stamp(request, "HTTP_SEND_START")
             await self._reply(target, headers, first, answers, send)
@@ -109,14 +116,16 @@ class GenerateCalls:
     def _described(self, error: Exception) -> TritonError:
         return error if isinstance(error, TritonError) else incident(self._log, "a generate call", error)
 
-    def _request(self, target: GenerateTarget, headers: Mapping[bytes, bytes], body: Body) -> InferRequest:
+    def _looked_up(
+        self, target: GenerateTarget, headers: Mapping[bytes, bytes]
+    ) -> tuple[int, Sequence[TensorMetadata]]:
+        """Return the version and the inputs of a model. Raises TritonError for a call that is refused for what its head says."""
         version = model_version(target.version)
         inputs = self._engine.model_metadata(target.model, version).inputs
         if headers.get(b"content-encoding", b"") not in {b"", b"identity"}:
             raise InvalidArgument("Unsupported content-encoding, only 'identity' is supported.")
-        check_json_size(body.size, self._limit)
-        known = None if self._forwards_unknown else self._engine.request_parameters(target.model, version)
-        return map_request(read_members(body.data), target.model, version, inputs, self._sink, self._limit, known)
+        self._bodies.check(announced_size(headers))
+        return version, inputs
 
     async def _reply(
         self,

@@ -1,0 +1,190 @@
+"""The memory of requests and unsent answers: one budget for all frontends of a process.
+
+Frontends reserve what they keep for a client before they keep it: bodies and messages as they arrive, data that they decompress, answers that
+a client does not read. What has no room is refused, so that the process stays within its memory however many clients there are.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from collections import deque
+from pathlib import Path
+from typing import ClassVar
+
+from tritonpy.custom_metrics import FamilySnapshot, MetricKind, MetricSnapshot
+from tritonpy.errors import ResourceExhausted
+
+SMALL = 64 * 1024
+"""What one client may hold, in bytes, even where only the reserve for small requests is left."""
+_SHARE = 4  # a request exists several times on its way: body, batch, answer, encoded answer
+_RESERVE = 8  # this part of the limit is for clients that hold little
+
+
+class RequestMemoryFull(ResourceExhausted):
+    """There is no room for what a client sends or is to be sent; HTTP calls it 503."""
+
+
+class RequestMemory:
+    """Counts reserved bytes against `limit`; 0 for no bound.
+
+    It is shared by dynamic thresholds: a client may hold as much as is still free, so that one alone gets half of it, and each of N greedy
+    ones a part in N + 1. An eighth is kept for clients that hold up to `SMALL` bytes. All methods may be called from any thread.
+    """
+
+    UNCOUNTED: ClassVar[int] = 16 * 1024
+    """Up to this size frontends need not reserve a request that is complete when it arrives."""
+
+    def __init__(self, limit: int = 0) -> None:
+        self.limit = limit
+        self.refused = 0
+        self._shared = limit - limit // _RESERVE
+        self._used = 0
+        self._lock = threading.Lock()
+        self._returned: deque[tuple[ClientMemory, int]] = deque()
+
+    @property
+    def used(self) -> int:
+        """Return how many bytes are reserved."""
+        with self._lock:
+            self._settle()
+            return self._used
+
+    def client(self) -> ClientMemory:
+        """Return the account of a client: usually a connection."""
+        return ClientMemory(self)
+
+    def refusal(self, nbytes: int) -> RequestMemoryFull:
+        """Return the error for a client that needs `nbytes` bytes more than it may have."""
+        return RequestMemoryFull(
+            f"The server has no memory for this request: it needs {nbytes} more bytes, and {self.used} of {self.limit} bytes for requests and "
+            "unsent answers are in use. Try again later, send smaller requests, or use --request-memory (request_memory in server.yaml) to "
+            "increase the limit."
+        )
+
+    def metrics(self) -> list[FamilySnapshot]:
+        """Return what is reserved, the limit, and how often there was no room."""
+        return [
+            FamilySnapshot(name, text, kind, [MetricSnapshot({}, float(value))])
+            for (name, text, kind), value in zip(FAMILIES, (self.used, self.limit, self.refused), strict=True)
+        ]
+
+    def _take(self, client: ClientMemory, nbytes: int) -> bool:
+        with self._lock:
+            if self._returned:
+                self._settle()
+            held = client.held + nbytes
+            if self.limit:
+                used = self._used + nbytes
+                if used > self.limit if held <= SMALL else held + used > self._shared:
+                    self.refused += 1
+                    return False
+            client.held = held
+            self._used += nbytes
+            return True
+
+    def _give_back(self, client: ClientMemory, nbytes: int) -> None:
+        # Without the lock: the garbage collector may drop a reservation while this thread holds it.
+        self._returned.append((client, nbytes))
+
+    def _settle(self) -> None:
+        returned = self._returned
+        while returned:
+            client, nbytes = returned.popleft()
+            client.held -= nbytes
+            self._used -= nbytes
+
+
+FAMILIES = (
+    ("nv_request_memory_bytes", "Bytes of requests and unsent answers that frontends hold", MetricKind.GAUGE),
+    ("nv_request_memory_limit_bytes", "Most bytes of requests and unsent answers, 0 for any number", MetricKind.GAUGE),
+    ("nv_request_memory_refusals", "Number of times that a request or an answer found no memory", MetricKind.COUNTER),
+)
+"""Name, description and kind of each metric."""
+
+
+class ClientMemory:
+    """What one client holds."""
+
+    __slots__ = ("held", "memory")
+
+    def __init__(self, memory: RequestMemory) -> None:
+        self.memory = memory
+        self.held = 0
+
+    def reservation(self) -> Reservation:
+        """Return an empty reservation."""
+        return Reservation(self)
+
+
+class Reservation:
+    """Bytes that are reserved for one purpose until they are released or nothing refers to the reservation any more."""
+
+    __slots__ = ("_client", "nbytes")
+
+    def __init__(self, client: ClientMemory) -> None:
+        self._client = client
+        self.nbytes = 0
+
+    def grow(self, nbytes: int) -> bool:
+        """Reserve `nbytes` in all, if that is more than now; return False where there is no room, and then nothing changes."""
+        more = nbytes - self.nbytes
+        if more > 0:
+            client = self._client
+            if not client.memory._take(client, more):
+                return False
+            self.nbytes = nbytes
+        return True
+
+    def require(self, nbytes: int) -> None:
+        """Do the same; raises RequestMemoryFull where there is no room."""
+        if not self.grow(nbytes):
+            raise self._client.memory.refusal(nbytes - self.nbytes)
+
+    def shrink(self, nbytes: int = 0) -> None:
+        """Keep `nbytes`, and release the rest."""
+        less = self.nbytes - nbytes
+        if less > 0:
+            self.nbytes = nbytes
+            self._client.memory._give_back(self._client, less)
+
+    def __del__(self) -> None:
+        self.shrink()
+
+
+def request_memory(configured: int, processes: int = 1) -> RequestMemory:
+    """Return the budget of a process that is one of `processes`; `configured` is that of all, 0 for a quarter of the memory limit."""
+    return RequestMemory((configured or memory_limit() // _SHARE) // max(processes, 1))
+
+
+def memory_limit(root: Path = Path("/")) -> int:
+    """Return how much memory the process may use: the least of physical memory, resource limits, and those of its control groups."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_group_limits(root)]
+    limits = (resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_DATA)[0])
+    return min([*found, *[limit for limit in limits if limit != resource.RLIM_INFINITY]])
+
+
+def _group_limits(root: Path) -> list[int]:
+    """Return the limits of the control groups of both versions, from the process's own up to the first."""
+    found: list[int] = []
+    mount = root / "sys/fs/cgroup"
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            folder, name = mount, "memory.max"
+        elif "memory" in controllers.split(","):
+            folder, name = mount / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        own = Path(path.lstrip("/"))
+        texts = [_text(folder / group / name).strip() for group in (own, *own.parents)]
+        found += [int(text) for text in texts if text.isdigit()]
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
