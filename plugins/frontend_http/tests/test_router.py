@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tritonpy import InvalidArgument
+from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.router import ManagementApp, Reply, Request, describe, routes
 from tritonpy_frontend_http.routes import management_app
 
@@ -37,7 +38,7 @@ async def one(request):
 
 async def write(request):
     """Write an item."""
-    return await request.json(10)
+    return await request.json()
 
 
 async def refuse(request):
@@ -69,7 +70,7 @@ def ask(method, path, *parts, headers=()):
     async def send(message):
         sent.append(message)
 
-    app = ManagementApp(FOUND, logging.getLogger("test"))
+    app = ManagementApp(FOUND, logging.getLogger("test"), BodyReader(10))
     scope = {"path": path, "method": method, "headers": [(b"if-match", b"3"), *headers]}
     asyncio.run(app(scope, receive, send))
     start, body = sent

@@ -23,7 +23,9 @@ class Body(NamedTuple):
 class BodyReader:
     """Reads bodies within limits in bytes: `limit` is Triton's limit of JSON, `max_body_bytes` that of all bodies, 0 for none."""
 
-    def __init__(self, limit: int = 64 * 1024 * 1024, max_body_bytes: int = 0, memory: RequestMemory | None = None) -> None:
+    def __init__(
+        self, limit: int = 64 * 1024 * 1024, max_body_bytes: int = 0, memory: RequestMemory | None = None
+    ) -> None:
         self.limit = limit
         self._max_body_bytes = max_body_bytes
         self._memory = memory or RequestMemory()
@@ -60,9 +62,7 @@ class BodyReader:
                 parts.append(part)
         return Body(b"".join(parts) if size <= self.limit else b"", size)
 
-    async def management_body(
-        self, receive: Any, announced: int, memory: Reservation, *, files: bool = False
-    ) -> bytes:
+    async def management_body(self, receive: Any, announced: int, memory: Reservation, *, files: bool = False) -> bytes:
         """Return the body of a management call, which is small unless it may hold `files`; its head announces a size, or 0.
 
         Raises TritonError for one that is too large, as soon as that is known, and Cancelled where the client left in the middle of it.
