@@ -112,3 +112,13 @@ def test_an_input_elsewhere_is_not_cacheable() -> None:
 
 def test_a_request_of_a_sequence_is_not_cacheable() -> None:
     assert cacheable_size(request(int32("A", [1]), sequence=SequenceInfo(1))) is None
+
+
+def test_who_names_every_output_asks_the_same_as_who_names_none() -> None:
+    keys, plain = KeyMaker(b"m", ["O", "P"]), request(int32("A", [1]))
+    named = request(int32("A", [1]), outputs={name: OutputSpec(name) for name in "OP"})
+    one = request(int32("A", [1]), outputs={"O": OutputSpec("O")})
+    classified = request(int32("A", [1]), outputs={"O": OutputSpec("O"), "P": OutputSpec("P", classification=1)})
+    found = [keys.key(each, each.inputs) for each in (plain, named, one, classified)]
+    assert found[0] == found[1]
+    assert len(set(found)) == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -26,14 +26,16 @@ def cacheable_size(request: InferRequest) -> int | None:
 
 
 class KeyMaker:
-    """Makes the keys of one model version, which `identity` tells from all others.
+    """Makes the keys of one model version, which `identity` tells from all others; `outputs` are the names of all that it has.
 
     SHA-256, because an answer must never be another client's, not even by intent; of those that Python brings it is the fastest where the processor knows
-    it. Lengths go before contents, so that no two questions are spelled alike.
+    it. Lengths go before contents, so that no two questions are spelled alike. Who names every output asks the same as who names none, since the
+    steps of ensembles and many clients name them.
     """
 
-    def __init__(self, identity: bytes) -> None:
+    def __init__(self, identity: bytes, outputs: Sequence[str] = ()) -> None:
         self._start = hashlib.sha256(identity)
+        self._everything = [(name, 0) for name in outputs]
 
     def key(self, request: InferRequest, inputs: Mapping[str, Tensor]) -> bytes:
         """Return the key of `request` with `inputs`; takes time in proportion to their size, and lets other threads run meanwhile.
@@ -44,6 +46,8 @@ class KeyMaker:
         asked = None
         if request.outputs is not None:
             asked = [(spec.name, spec.classification) for spec in request.outputs.values()]
+            if asked == self._everything:
+                asked = None
         question = (
             [(tensor.name, tensor.datatype, tensor.shape, tensor.data.nbytes) for tensor in tensors],
             asked,

@@ -55,11 +55,11 @@ class ModelCache:
     """
 
     def __init__(
-        self, cache: ResponseCache, identity: bytes, model: Caller, lock: threading.RLock, counters: Counters
+        self, cache: ResponseCache, keys: KeyMaker, model: Caller, lock: threading.RLock, counters: Counters
     ) -> None:
         """`lock` is the model's, under which `counters` are changed."""
         self._cache = cache
-        self._keys = KeyMaker(identity)
+        self._keys = keys
         self._model = model
         self._counters = counters
         self._under_way = 0

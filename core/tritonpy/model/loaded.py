@@ -19,6 +19,7 @@ from tritonpy.model.accounting import Accounting
 from tritonpy.model.alike import AlikeRequests
 from tritonpy.model.backend_error import backend_error
 from tritonpy.model.bystanders import show
+from tritonpy.model.cache_key import KeyMaker
 from tritonpy.model.caching import ModelCache
 from tritonpy.model.closed import ModelClosed
 from tritonpy.model.finishing import Finishing
@@ -86,7 +87,8 @@ class LoadedModel:
 
     def use_cache(self, cache: ResponseCache, identity: bytes) -> None:
         """Keep the answers in `cache`, where `identity` tells this version's from those of all others; before the first request."""
-        self._cache = ModelCache(cache, identity, self, self._lock, self.accounting.counters)
+        keys = KeyMaker(identity, [output.name for output in self.config.output])
+        self._cache = ModelCache(cache, keys, self, self._lock, self.accounting.counters)
         self.accounting.use_cache(self._cache)
 
     def attach(self, scheduler: Scheduler) -> None:

@@ -44,6 +44,7 @@ TOPIC = topic(
         twice("asked: rows", asks(9, 10, shape=(2, 1)), asks(9, 10, shape=(2, 1))),
         twice("asked: the same outputs", asks(9, outputs=("TIMES",)), asks(9, outputs=("TIMES",))),
         Exchange("asked: after a refusal", (asks(16, 17, 18, 19, 20, shape=(5, 1)).grpc(), asks(16).grpc()), {MODEL: 1}),
+        twice("asked: every output, by name and not", asks(21), asks(21, outputs=("OUT", "TIMES"))),
         twice("asked: a model of its own", asks(1, model=OTHER), asks(1, model=OTHER)),
         Exchange("asked: beside a model that does not ask for it", (asks(1, model=ALWAYS).grpc(), asks(1, model=ALWAYS).grpc(), asks(1).grpc()), {MODEL: 1, ALWAYS: 2}),
         twice("the same bytes in another shape", asks(11, 12, shape=(2, 1)), asks(11, 12, shape=(1, 2))),
