@@ -102,12 +102,14 @@ class Checkout:
                     process.wait()
 
     def _on_our_ports(self, command: str) -> str:
-        """Return `command` with the ports of this checkout; flags give those that it does not name."""
-        if "--config" in command:
-            return self.moved(command)
+        """Return `command` with the ports of this checkout; flags give those that neither it nor its file names."""
+        file = re.search(r"--config (\S+)", command)
+        named = (self.folder / file[1]).read_text(encoding="utf-8") if file else ""
         names = ("http", "grpc", "metrics")
         flags = [
-            f"--{name}-port={port}" for name, port in zip(names, PORTS, strict=True) if f"--{name}-port" not in command
+            f"--{name}-port={port}"
+            for name, port in zip(names, PORTS, strict=True)
+            if f"--{name}-port" not in command and str(self.ports[port]) not in named
         ]
         return self.moved(" ".join([command.strip(), *flags]))
 

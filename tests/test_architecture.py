@@ -188,6 +188,20 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    found, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in found:
+            found.add(page)
+            links = LINK.findall(page.read_text(encoding="utf-8"))
+            waiting.extend(
+                (page.parent / link).resolve() for link in links if link.endswith(".md") and "://" not in link
+            )
+    pages = {*(ROOT / "docs").glob("*.md"), *(ROOT / "plugins").glob("*/README.md"), *ROOT.glob("*.md")}
+    assert sorted(shown(page) for page in pages - found) == []
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "ARCHITECTURE.md"], ids=shown)
 def test_paths_that_are_named_exist(page: Path) -> None:
     named = re.findall(

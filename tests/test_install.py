@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import time
 import tomllib
+import venv
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -147,8 +149,6 @@ def test_the_wheels_of_the_core_and_a_plugin_can_be_released(tmp_path: Path) -> 
 
 def build_python(folder: Path) -> Path:
     """Return the interpreter of an empty environment, where the build backend is installed."""
-    import venv
-
     venv.create(folder / "environment", with_pip=True)
     return folder / "environment" / "bin" / "python"
 
@@ -164,3 +164,10 @@ def test_distributions_of_different_versions_are_not_released(tmp_path: Path) ->
 
 def test_the_large_frameworks_that_are_only_resolved_exist() -> None:
     assert ALL.keys() >= release.FRAMEWORKS
+
+
+def test_an_environment_without_pip_gets_it(tmp_path: Path) -> None:
+    venv.create(tmp_path, with_pip=False)
+    python = tmp_path / "bin" / "python"
+    install._ensure_pip(python)
+    subprocess.run([str(python), "-m", "pip", "--version"], check=True, capture_output=True)

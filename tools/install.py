@@ -64,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     needed = with_siblings([each for each, _ in named], distributions)
     python = _interpreter(arguments.environment)
+    _ensure_pip(python)
     installed = _inspect(python, needed)
     stale = [each for each in needed if arguments.force_reinstall or is_stale(each, installed.get(each.name))]
     try:
@@ -102,6 +103,12 @@ def _interpreter(environment: Path | None) -> Path:
     if not python.exists():
         venv.create(folder, with_pip=True)
     return python.absolute()
+
+
+def _ensure_pip(python: Path) -> None:
+    """Install pip where the environment was made without it, as uv does."""
+    if subprocess.run([str(python), "-c", "import pip"], capture_output=True, check=False).returncode:
+        subprocess.run([str(python), "-m", "ensurepip"], stdout=subprocess.DEVNULL, check=True)
 
 
 def _has_tritonpy() -> bool:
