@@ -20,7 +20,8 @@ import tritonclient.grpc
 import tritonclient.http
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from tritonpy import Backend, MemoryUsage, ModelContext, hookimpl
+from tests.conftest import ROOT
+from tritonpy import SERVER_METRICS, Backend, MemoryUsage, ModelContext, hookimpl
 from tritonpy.api.backend import Array
 from tritonpy.repository.lazy.lazy_loading import LazyLoading
 from tritonpy.testing import ModelRepository, RunningServer, running_server
@@ -216,6 +217,10 @@ def test_metrics_tell_of_the_budget_and_of_lazy_models(model_repository: ModelRe
         "nv_lazy_waiting_requests 0",
     ):
         assert any(each.startswith(line) for each in lines), line
+    families = {line.split()[2] for line in lines if line.startswith("# TYPE nv_")}
+    assert families <= SERVER_METRICS, "a model could make a family of that name"
+    readme = (ROOT / "plugins" / "metrics_prometheus" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(families) if f"`{name}`" not in readme] == []
 
 
 KILLED = """

@@ -31,6 +31,9 @@ SERVER_METRICS = frozenset(
         "gpu_utilization", "gpu_memory_total_bytes", "gpu_memory_used_bytes", "gpu_power_usage", "gpu_power_limit",
         "energy_consumption", "pinned_memory_pool_total_bytes", "pinned_memory_pool_used_bytes", "pinned_memory_pool_fallback_count",
         "cuda_memory_pool_total_bytes", "cuda_memory_pool_used_bytes",
+        "memory_budget_bytes", "memory_budget_used_bytes", "memory_budget_waiting_loads",
+        *(f"lazy_{what}" for what in ("hits", "misses", "refusals", "loads", "load_failures", "evictions", "waiting_requests")),
+        *(f"request_memory_{what}" for what in ("bytes", "limit_bytes", "refusals")),
     )
 )  # fmt: skip
 """The names of the server's own metrics: no model may write into them."""
