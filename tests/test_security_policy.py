@@ -66,7 +66,7 @@ def test_every_option_that_the_policy_names_exists(option: str) -> None:
 
 def test_every_flag_that_the_policy_names_exists() -> None:
     flags = set(re.findall(r"`--([\w-]+)`", section("Limits") + section("Defaults")))
-    assert {"host", "memory-budget"} <= flags <= {flag.name for flag in FLAGS}
+    assert {"host", "memory-budget", "request-memory"} <= flags <= {flag.name for flag in FLAGS}
 
 
 def test_an_option_that_does_not_exist_is_found() -> None:
@@ -95,6 +95,17 @@ def test_the_limits_are_those_of_the_code(what: str, option: str, shown: str) ->
     kind: Any = options(section_name, plugin) if plugin else fields(ServerConfig)["control"].type
     amount, _, unit = shown.replace(",", "").partition(" ")
     assert fields(kind)[name].default == int(amount) * {"KiB": 1 << 10, "MiB": 1 << 20}.get(unit, 1)
+
+
+def test_the_defaults_are_those_of_the_code() -> None:
+    defaults = ServerConfig()
+    stated = {row[0]: row[1] for row in rows("Defaults")}
+    assert stated["address"].startswith(defaults.host)
+    assert stated["encryption"] == "off"
+    assert not any(options("frontends", name)().tls.on for name in ("http", "grpc"))
+    assert stated["authentication"].startswith("off") is not bool(defaults.auth)
+    assert stated["client shared memory"].startswith("off") is not defaults.allow_client_shm
+    assert stated["loading over the network"].startswith("off") is (defaults.control.mode == "none")
 
 
 def test_the_tests_that_the_policy_names_exist() -> None:
