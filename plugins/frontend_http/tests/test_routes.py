@@ -138,7 +138,7 @@ def test_the_repository_index(server):
 
 
 def test_load_passes_configuration_and_files(server, engine):
-    content = bytes(range(256)) * 50_000  # more than web frameworks take by default
+    content = bytes(range(256)) * 50_000  # beyond Litestar's own limit of 10 MB
     parameters = {"config": "{}", "file:1/model.onnx": base64.b64encode(content).decode()}
     reply = server.call("POST", "/v2/repository/models/echo/load", {"parameters": parameters})
     assert (reply.status, reply.body) == (200, b"")

@@ -1,4 +1,4 @@
-"""The HTTP/REST frontend: Triton's protocol."""
+"""The HTTP/REST frontend: Triton's protocol on Litestar and uvicorn."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ _PLAIN = b"text/plain"  # what Triton calls the errors, JSON too, that come befo
 
 
 class FrontDoor:
-    """Answers probes itself: a server is ready before the management routes are imported.
+    """Answers probes itself: a server is ready long before the framework of the management routes is imported.
 
-    The import happens in a thread, when `import_routes` is called or the first request wants a route.
+    The import takes half a second, so it happens in a thread, when `import_routes` is called or the first request wants a route.
     `make_room` returns the room of one generate call; `forwards_unknown` is what those do with parameters that the model does not read.
     """
 
@@ -66,7 +66,7 @@ class FrontDoor:
         elif not _is_known(path):
             await _send(send, 404, _NO_PATH_BODY, _PLAIN)
         else:
-            await (await self.import_routes())(scope, receive, send)
+            await (await self.import_routes())(_for_routes(scope, path), receive, send)
 
     def import_routes(self) -> asyncio.Future[Any]:
         """Return the management application; the first call starts its import."""
@@ -102,8 +102,18 @@ class FrontDoor:
         await send({"type": "http.response.body", "body": b""})
 
 
+def _for_routes(scope: Any, path: str) -> Any:
+    """Return the scope as Litestar is to see it, which would answer OPTIONS by itself and knows no HEAD."""
+    method = scope["method"]
+    if method == "OPTIONS":
+        return {**scope, "method": "TRACE"}
+    if method == "HEAD" and path.endswith("/ready"):  # the transport leaves the body out
+        return {**scope, "method": "GET"}
+    return scope
+
+
 def _is_known(path: str) -> bool:
-    # Routes see the path with its escapes decoded, "%2F" as "/"; to Triton no such path exists.
+    # Litestar would take "/v2/" and "//v2" for "/v2", "%2F" for "/", and any text for a version; to Triton no such path exists.
     if path.endswith("/") or "//" in path or "%2f" in path.lower():
         return False
     versioned = _VERSIONED.match(path)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class HttpFrontend(Frontend):
     """Triton's HTTP/REST protocol.
 
-    Inference calls take the short way of `InferProtocol`, everything else is an ASGI application.
+    Inference calls take the short way of `InferProtocol`, everything else is a Litestar application.
     """
 
     Options = HttpOptions

@@ -1,4 +1,4 @@
-"""The management routes; their OpenAPI description is at `/schema`."""
+"""The management routes, as Litestar handlers; their OpenAPI description is at `/schema`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import binascii
 import logging
 import re
 from base64 import b64decode
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+from litestar import Litestar, MediaType, Request, Response, get, post
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.params import FromPath
+from litestar.types import Method
 
 from tritonpy import (
     LOAD_CALLS,
@@ -22,17 +29,22 @@ from tritonpy import (
     ServerMetadata,
     TritonError,
     Unsupported,
+    __version__,
     config_to_dict,
+    incident,
     named_versions,
 )
 from tritonpy_frontend_http import json_document as document
-from tritonpy_frontend_http.errors import error_body, status_of
+from tritonpy_frontend_http.errors import error_body, retry_headers, status_of
 from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.infer_calls import model_version
-from tritonpy_frontend_http.router import PLAIN, ManagementApp, Reply, Request, Route, routes
-from tritonpy_frontend_http.routes_operations import operation_routes
-from tritonpy_frontend_http.routes_settings import settings_routes
+from tritonpy_frontend_http.routes_operations import operation_handlers
+from tritonpy_frontend_http.routes_settings import settings_handlers
 from tritonpy_frontend_http.routes_shared_memory import SharedMemoryRoutes
+
+_PLAIN = {"content-type": "text/plain"}
+_NESTED_READY = re.compile(rb'\s*\{\s*"ready"\s*:\s*[\[{]')
+_DONE = Response("", status_code=200, media_type="application/json")
 
 
 class Statistics(msgspec.Struct):
@@ -41,123 +53,124 @@ class Statistics(msgspec.Struct):
     model_stats: list[ModelStatistics]
 
 
-def management_app(engine: Engine, log: logging.Logger, bodies: BodyReader) -> ManagementApp:
-    """Return the ASGI application of the routes, whose bodies `bodies` reads."""
-    found = [
-        *_readiness(engine),
-        *_metadata(engine),
-        *_statistics(engine),
-        *_repository(engine),
-        *settings_routes(engine),
-        *SharedMemoryRoutes(engine).routes(),
-        *operation_routes(engine),
-    ]
-    return ManagementApp(found, log, bodies)
+class Routes:
+    """The handlers of one engine. What may take long runs in a thread, the rest answers from memory."""
 
+    def __init__(self, engine: Engine, bodies: BodyReader) -> None:
+        self._engine = engine
+        self._bodies = bodies
 
-# What may take long runs in a thread, the rest answers from memory.
+    def handlers(self) -> list[Any]:
+        """Return the route handlers for a Litestar application."""
+        return [
+            *_readiness(self._engine),
+            *_metadata(self._engine),
+            *_statistics(self._engine),
+            *self._repository(),
+            *settings_handlers(self._engine, self._bodies),
+            *SharedMemoryRoutes(self._engine, self._bodies).handlers(),
+            *operation_handlers(self._engine, self._bodies),
+        ]
 
+    def _repository(self) -> list[Any]:
+        engine = self._engine
 
-_NESTED_READY = re.compile(rb'\s*\{\s*"ready"\s*:\s*[\[{]')
+        @post(["/v2/repository/index", "/v2/repository/{repository:str}/index"], status_code=200)
+        async def repository_index(request: Request[Any, Any, Any]) -> list[ModelIndex]:
+            """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
+            body = await self._bodies.management_body(request.scope, request.receive)
+            try:
+                found = document.parse(body) if body else {}
+            except InvalidArgument:  # nested too deeply: still no boolean
+                if not _NESTED_READY.match(body):
+                    raise
+                found = {"ready": None}
+            ready = found["ready"] if document.has(found, "ready") else False
+            if not isinstance(ready, bool):
+                raise InvalidArgument("Invalid value for 'ready': expected a boolean")
+            return list(engine.repository_index(ready))
 
+        @post(_both("load"), status_code=200)
+        async def load_model(
+            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
+        ) -> Response[str]:
+            """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
+            _refuse_repository(repository)
+            asked = _load_parameters(await self._body(request, files=True))
+            await LOAD_CALLS.run(engine.load_model, model, *asked)
+            return _DONE
 
-def _repository(engine: Engine) -> list[Route]:
-    async def content(request: Request, *, files: bool = False) -> Any:
-        found = await request.json(files=files)
-        return {} if found is None else found
+        @post(_both("unload"), status_code=200)
+        async def unload_model(
+            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
+        ) -> Response[str]:
+            """Start to unload a model, or some `versions`; `parameters` may ask to unload its dependents too."""
+            _refuse_repository(repository)
+            body = await self._body(request)
+            await MODEL_CALLS.run(engine.unload_model, model, _unload_dependents(body), _unload_versions(body))
+            return _DONE
 
-    async def repository_index(request: Request) -> list[ModelIndex]:
-        """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
-        body = await request.body()
-        try:
-            found = document.parse(body) if body else {}
-        except InvalidArgument:  # nested too deeply: still no boolean
-            if not _NESTED_READY.match(body):
-                raise
-            found = {"ready": None}
-        ready = found["ready"] if document.has(found, "ready") else False
-        if not isinstance(ready, bool):
-            raise InvalidArgument("Invalid value for 'ready': expected a boolean")
-        return list(engine.repository_index(ready))
+        return [repository_index, load_model, unload_model]
 
-    async def load_model(request: Request) -> Reply:
-        """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
-        _refuse_repository(request.parameters.get("repository", ""))
-        asked = _load_parameters(await content(request, files=True))
-        await LOAD_CALLS.run(engine.load_model, request.parameters["model"], *asked)
-        return Reply()
-
-    async def unload_model(request: Request) -> Reply:
-        """Start to unload a model, or some `versions`; `parameters` may ask to unload its dependents too."""
-        _refuse_repository(request.parameters.get("repository", ""))
-        body = await content(request)
-        model, dependents = request.parameters["model"], _unload_dependents(body)
-        await MODEL_CALLS.run(engine.unload_model, model, dependents, _unload_versions(body))
-        return Reply()
-
-    index = ["/v2/repository/index", "/v2/repository/{repository}/index"]
-    return [
-        *routes("POST", index, repository_index, list[ModelIndex]),
-        *routes("POST", _both("load"), load_model),
-        *routes("POST", _both("unload"), unload_model),
-    ]
+    async def _body(self, request: Request[Any, Any, Any], *, files: bool = False) -> Any:
+        body = await self._bodies.management_body(request.scope, request.receive, files=files)
+        content = document.parse(body) if body else None
+        return {} if content is None else content
 
 
 def _both(action: str) -> list[str]:
-    return [f"/v2/repository/models/{{model}}/{action}", f"/v2/repository/{{repository}}/models/{{model}}/{action}"]
+    return [
+        f"/v2/repository/models/{{model:str}}/{action}",
+        f"/v2/repository/{{repository:str}}/models/{{model:str}}/{action}",
+    ]
 
 
 def _versioned(rest: str) -> list[str]:
-    return [f"/v2/models/{{model}}{rest}", f"/v2/models/{{model}}/versions/{{version}}{rest}"]
+    return [f"/v2/models/{{model:str}}{rest}", f"/v2/models/{{model:str}}/versions/{{version:str}}{rest}"]
 
 
-def _named(request: Request) -> tuple[str, int]:
-    return request.parameters["model"], model_version(request.parameters.get("version", ""))
-
-
-def _readiness(engine: Engine) -> list[Route]:
-    async def model_ready(request: Request) -> Reply:
+def _readiness(engine: Engine) -> list[Any]:
+    @get(_versioned("/ready"), exception_handlers={TritonError: _on_unreadiness})
+    async def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
         """Say whether a model serves: 200 without a body, or 400."""
-        if not await MODEL_CALLS.run(engine.is_model_ready, *_named(request)):
+        if not await MODEL_CALLS.run(engine.is_model_ready, model, model_version(version)):
             raise InvalidArgument("Model version not ready")
-        return Reply(content_type=PLAIN)
+        return Response("", status_code=200, headers=_PLAIN)
 
-    return routes("GET", _versioned("/ready"), model_ready, on_error=_on_unreadiness)
+    return [model_ready]
 
 
-def _metadata(engine: Engine) -> list[Route]:
-    async def server_metadata(_request: Request) -> ServerMetadata:
+def _metadata(engine: Engine) -> list[Any]:
+    @get("/v2", sync_to_thread=False)
+    def server_metadata() -> ServerMetadata:
         """Describe the server."""
         return engine.server_metadata()
 
-    async def model_metadata(request: Request) -> ModelMetadata:
+    @get(_versioned(""), sync_to_thread=False)
+    def model_metadata(model: FromPath[str], version: FromPath[str] = "") -> ModelMetadata:
         """Describe a model."""
-        return engine.model_metadata(*_named(request))
+        return engine.model_metadata(model, model_version(version))
 
-    async def model_config(request: Request) -> dict[str, Any]:
+    @get(_versioned("/config"), sync_to_thread=False)
+    def model_config(model: FromPath[str], version: FromPath[str] = "") -> dict[str, Any]:
         """Return a model's whole configuration."""
-        return config_to_dict(engine.model_config(*_named(request)))
+        return config_to_dict(engine.model_config(model, model_version(version)))
 
-    return [
-        *routes("GET", ["/v2"], server_metadata, ServerMetadata),
-        *routes("GET", _versioned(""), model_metadata, ModelMetadata),
-        *routes("GET", _versioned("/config"), model_config, dict[str, Any]),
-    ]
+    return [server_metadata, model_metadata, model_config]
 
 
-def _statistics(engine: Engine) -> list[Route]:
-    async def all_statistics(_request: Request) -> Statistics:
+def _statistics(engine: Engine) -> list[Any]:
+    @get("/v2/models/stats", sync_to_thread=False)
+    def all_statistics() -> Statistics:
         """Return the statistics of every model."""
         return Statistics(list(engine.statistics()))
 
-    async def model_statistics(request: Request) -> Statistics:
+    @get(_versioned("/stats"), sync_to_thread=False)
+    def model_statistics(model: FromPath[str], version: FromPath[str] = "") -> Statistics:
         """Return the statistics of a model."""
-        return Statistics(list(engine.statistics(*_named(request))))
+        return Statistics(list(engine.statistics(model, model_version(version))))
 
-    return [
-        *routes("GET", ["/v2/models/stats"], all_statistics, Statistics),
-        *routes("GET", _versioned("/stats"), model_statistics, Statistics),
-    ]
+    return [all_statistics, model_statistics]
 
 
 def _refuse_repository(name: str) -> None:
@@ -211,6 +224,62 @@ def _unload_versions(body: Any) -> list[int]:
     return named_versions(document.as_string(parameters["versions"]))
 
 
-def _on_unreadiness(error: TritonError) -> Reply:
+_METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
+
+
+def _on_triton_error(_request: object, error: TritonError) -> Response[bytes]:
+    headers = {name.decode(): value.decode() for name, value in retry_headers(error)}
+    return Response(error_body(error.message), status_code=status_of(error), media_type=MediaType.JSON, headers=headers)
+
+
+def _on_unreadiness(_request: object, error: TritonError) -> Response[bytes]:
     # JSON, but not called so: Triton's own words
-    return Reply(error_body(error.message), status_of(error), PLAIN)
+    return Response(error_body(error.message), status_code=status_of(error), headers=_PLAIN)
+
+
+def _on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    status, readiness = error.status_code, request.url.path.endswith("/ready")
+    plain = status == 404 or (status == 405 and readiness)
+    headers = dict(_PLAIN) if plain else {"content-type": MediaType.JSON.value}
+    if status == 405:
+        headers["allow"] = ", ".join([*_allowed(request), *(["HEAD"] if readiness else [])])
+    return Response(error_body(_PHRASES.get(status, error.detail)), status_code=status, headers=headers)
+
+
+def _allowed(request: Request[Any, Any, Any]) -> list[str]:
+    """Return the methods that the path of `request` takes."""
+    found: list[str] = []
+    for method in _METHODS:
+        with suppress(HTTPException):
+            request.app.asgi_router.handle_routing(request.url.path, method)
+            found.append(method)
+    return found
+
+
+def _on_incident(log: logging.Logger) -> Callable[[Any, Exception], Response[bytes]]:
+    def handle(request: Any, error: Exception) -> Response[bytes]:
+        return _on_triton_error(request, incident(log, request.url.path, error))
+
+    return handle
+
+
+def _operation_id(_handler: object, method: str, path: Sequence[Any]) -> str:
+    # Litestar's own gives two paths of one handler the same name.
+    parts = [part if isinstance(part, str) else f"by_{part.name}" for part in path]
+    return "_".join([method.lower(), *parts])
+
+
+def management_app(engine: Engine, log: logging.Logger, bodies: BodyReader) -> Litestar:
+    """Return the ASGI application of the routes, whose bodies `bodies` reads."""
+    return Litestar(
+        Routes(engine, bodies).handlers(),
+        openapi_config=OpenAPIConfig("tritonpy", __version__, operation_id_creator=_operation_id),
+        exception_handlers={
+            TritonError: _on_triton_error,
+            HTTPException: _on_http_error,
+            Exception: _on_incident(log),
+        },
+        request_max_body_size=None,
+        logging_config=None,
+    )

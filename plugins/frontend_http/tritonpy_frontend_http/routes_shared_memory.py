@@ -8,9 +8,11 @@ from base64 import b64decode
 from collections.abc import Callable
 from typing import Any
 
+from litestar import Request, Response, get, post
+
 from tritonpy import CudaRegion, Engine, InvalidArgument, RegionKind, SystemRegion
 from tritonpy_frontend_http import json_document as document
-from tritonpy_frontend_http.router import Reply, Request, Route, routes
+from tritonpy_frontend_http.generate.body import BodyReader
 
 _HANDLE_BYTES = 64
 
@@ -21,38 +23,41 @@ class SharedMemoryRoutes:
     The name of a region is what stands in the path, escapes included: so Triton keeps it.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, bodies: BodyReader) -> None:
         self._engine = engine
+        self._bodies = bodies
 
-    def routes(self) -> list[Route]:
-        """Return the routes."""
-        system = self._of(RegionKind.SYSTEM, self._register_system, list[SystemRegion])
-        return [*system, *self._of(RegionKind.CUDA, self._register_cuda, list[CudaRegion])]
+    def handlers(self) -> list[Any]:
+        """Return the route handlers for a Litestar application."""
+        return [*self._of(RegionKind.SYSTEM, self._register_system), *self._of(RegionKind.CUDA, self._register_cuda)]
 
-    def _of(self, kind: RegionKind, register: Callable[[str, Any], None], listed: Any) -> list[Route]:
+    def _of(self, kind: RegionKind, register: Callable[[str, Any], None]) -> list[Any]:
         engine = self._engine
 
-        async def status(request: Request) -> list[SystemRegion | CudaRegion]:
+        @get(_paths(kind, "status"), name=f"{kind} shared memory status", sync_to_thread=False)
+        def status(request: Request[Any, Any, Any]) -> list[SystemRegion | CudaRegion]:
             """List the registered regions."""
             return list(engine.regions(kind, _region(request)))
 
-        async def register_region(request: Request) -> Reply:
+        @post(_paths(kind, "register"), name=f"{kind} shared memory register", status_code=200)
+        async def register_region(request: Request[Any, Any, Any]) -> Response[str]:
             """Register a region: from then on inputs and outputs may lie there."""
             name = _region(request)
             await asyncio.to_thread(engine.check_region, kind, name)
-            await asyncio.to_thread(register, name, document.parse(await request.body()))
-            return Reply()
+            await asyncio.to_thread(
+                register, name, document.parse(await self._bodies.management_body(request.scope, request.receive))
+            )
+            return _done()
 
-        async def unregister(request: Request) -> Reply:
+        @post(
+            _paths(kind, "unregister"), name=f"{kind} shared memory unregister", status_code=200, sync_to_thread=False
+        )
+        def unregister(request: Request[Any, Any, Any]) -> Response[str]:
             """Unregister a region, or all; requests in flight keep theirs."""
             engine.unregister_regions(kind, _region(request))
-            return Reply()
+            return _done()
 
-        return [
-            *routes("GET", _paths(kind, "status"), status, listed),
-            *routes("POST", _paths(kind, "register"), register_region),
-            *routes("POST", _paths(kind, "unregister"), unregister),
-        ]
+        return [status, register_region, unregister]
 
     def _register_system(self, name: str, body: Any) -> None:
         key = document.as_string(_field(body, "key"))
@@ -68,10 +73,10 @@ class SharedMemoryRoutes:
 
 
 def _paths(kind: RegionKind, action: str) -> list[str]:
-    return [f"/v2/{kind}sharedmemory/{action}", f"/v2/{kind}sharedmemory/region/{{region}}/{action}"]
+    return [f"/v2/{kind}sharedmemory/{action}", f"/v2/{kind}sharedmemory/region/{{region:str}}/{action}"]
 
 
-def _region(request: Request) -> str:
+def _region(request: Request[Any, Any, Any]) -> str:
     """Return the region that the path names, "" for none."""
     parts: list[str] = request.scope["raw_path"].decode("latin-1").split("/")
     return parts[4] if parts[3] == "region" else ""
@@ -91,3 +96,7 @@ def _decoded(text: str) -> bytes:
     if len(handle) != _HANDLE_BYTES:
         raise InvalidArgument("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
     return handle
+
+
+def _done() -> Response[str]:
+    return Response("", status_code=200, media_type="application/json")

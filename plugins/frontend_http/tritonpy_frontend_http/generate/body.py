@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tritonpy import Cancelled, RequestMemory, Reservation
-from tritonpy_frontend_http.body_size import check_body_size
+from tritonpy_frontend_http.body_size import announced_size, check_body_size
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import BodyTooLarge
 
@@ -62,11 +62,13 @@ class BodyReader:
                 parts.append(part)
         return Body(b"".join(parts) if size <= self.limit else b"", size)
 
-    async def management_body(self, receive: Any, announced: int, memory: Reservation, *, files: bool = False) -> bytes:
-        """Return the body of a management call, which is small unless it may hold `files`; its head announces a size, or 0.
+    async def management_body(self, scope: Any, receive: Any, *, files: bool = False) -> bytes:
+        """Return the body of a management call, which is small unless it may hold `files`; its memory is reserved as long as its scope lives.
 
-        Raises TritonError for one that is too large, as soon as that is known, and Cancelled where the client left in the middle of it.
+        Raises TritonError for one that is too large, as soon as that is known, and Cancelled if the client left in the middle of it.
         """
+        memory = scope.setdefault("state", {})["body_memory"] = self.reservation()
+        announced = announced_size(dict(scope["headers"]))
         self.check(announced)
         if not files:
             _check_management_size(announced)
