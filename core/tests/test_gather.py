@@ -214,7 +214,7 @@ def test_rows_on_a_device_stay_there() -> None:
 @pytest.mark.parametrize(
     ("outputs", "text"),
     [
-        ({}, "model 'm' returned no output 'OUT', it returned: "),
+        ({}, "model 'm' returned no output 'OUT', it returned: nothing; expected: 'OUT'"),
         (
             {"OUT": np.zeros((2, 1), np.float64)},
             "model 'm' returned output 'OUT' as FP64, its configuration says INT32",
@@ -240,7 +240,7 @@ def test_a_broken_promise_of_the_model_is_named(outputs: dict[str, Any], text: s
 
 def test_a_missing_state_output_is_named() -> None:
     batch = Batch([request_of({"IN": np.zeros((1, 1))})], state_outputs=["STATE"], model=context({}))
-    with pytest.raises(Internal, match="model 'm' returned no output 'STATE', it returned: OUT"):
+    with pytest.raises(Internal, match="model 'm' returned no output 'STATE', it returned: 'OUT'; expected: 'STATE'"):
         scatter(batch, {"OUT": np.zeros((1, 1), np.int32)})
 
 

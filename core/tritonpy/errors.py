@@ -200,6 +200,18 @@ def error_of(code: Code | int, message: str, reason: FailureReason | None = None
     return _BY_CODE[Code(code)](message, reason)
 
 
+def exception_text(error: BaseException) -> str:
+    """Return an exception for people: its message, after the name of its type unless it is a TritonError."""
+    if isinstance(error, TritonError):
+        return error.message
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except Exception:  # its own __str__ is broken
+        message = ""
+    return f"{name}: {message}" if message else name
+
+
 class StartupError(Exception):
     """The server cannot be put together as configured."""
 

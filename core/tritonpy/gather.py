@@ -119,6 +119,11 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     """
     model = batch.model
     assert model is not None, "a batch reaches a backend with its model: this is a bug"  # noqa: S101
+    if type(outputs) is not dict and not isinstance(outputs, Mapping):
+        raise Internal(
+            f"model '{model.name}' returned {_described(outputs)}, "
+            f"expected a mapping from the names of outputs to arrays: {_names(model.output_types)}"
+        )
     if batch.state_outputs:
         outputs = _keep_states(batch, model, outputs)
     tensors = {
@@ -127,6 +132,8 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
         if name in outputs
     }
     requests = batch.requests
+    if len(tensors) < len(model.output_types):
+        _check_complete(batch, model, outputs)
     batched = model.config.max_batch_size > 0
     if model.layout is None and (not batched or (len(requests) == 1 and batch.slots is None)):
         if batched:
@@ -202,7 +209,7 @@ def _keep_states(
     rows = (batch.size,) if config.max_batch_size else ()
     for name in batch.state_outputs:
         if name not in outputs:
-            raise _missing(model, name, outputs)
+            raise _missing(model, name, outputs, {**model.output_types, **dict.fromkeys(batch.state_outputs)})
         state = described[name]
         tensor = _as_tensor(model, name, outputs[name], DATATYPE_OF_NUMBER[state.data_type].name, "state output")
         expected = (*rows, *state.dims)
@@ -268,19 +275,60 @@ def _wanted(model: ModelContext, request: InferRequest, tensors: Mapping[str, Te
     return [tensors[name] for name in names]
 
 
-def _missing(model: ModelContext, name: str, found: Iterable[str]) -> Internal:
-    return Internal(f"model '{model.name}' returned no output '{name}', it returned: {', '.join(found)}")
+def _check_complete(batch: Batch, model: ModelContext, found: Mapping[str, Any]) -> None:
+    """Raise Internal where an output is missing that some request wants, and another name or nothing is in its place.
+
+    A backend may leave an output out: where a request names it, that is an error of its own.
+    """
+    if found and found.keys() <= {*model.output_types, *batch.state_outputs}:
+        return
+    for name in model.output_types:
+        if name not in found and any([each.outputs is None or name in each.outputs for each in batch.requests]):
+            raise _missing(model, name, found)
+
+
+def _missing(model: ModelContext, name: str, found: Iterable[str], expected: Iterable[str] | None = None) -> Internal:
+    return Internal(
+        f"model '{model.name}' returned no output '{name}', it returned: {_names(found) or 'nothing'}; "
+        f"expected: {_names(expected or model.output_types)}"
+    )
+
+
+def _names(names: Iterable[object]) -> str:
+    return ", ".join([f"'{name}'" for name in names])
+
+
+def _described(value: object) -> str:
+    """Return what a backend returned, for its author: an array has a shape, anything else a type."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with shape {shape_text(value.shape)}"
+    return f"a value of type '{type(value).__name__}'"
 
 
 def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str, what: str = "output") -> Tensor:
     if isinstance(value, Tensor):
         found = value.datatype
     else:
-        value = np.asarray(value)
+        value = _as_array(model, name, value, datatype, what)
         found = _datatype_of(value)
     if found != datatype:
         raise Internal(f"model '{model.name}' returned {what} '{name}' as {found}, its configuration says {datatype}")
     return value if isinstance(value, Tensor) else Tensor.from_numpy(name, value)
+
+
+def _as_array(model: ModelContext, name: str, value: Any, datatype: str, what: str) -> Array:
+    error: object = ""
+    if value is not None:
+        try:
+            return np.asarray(value)
+        except (TypeError, ValueError) as problem:  # lists of different lengths
+            error = f": {problem}"
+    raise Internal(
+        f"model '{model.name}' returned {_described(value)} as {what} '{name}', "
+        f"expected an array of {datatype}, as its configuration says{error}"
+    )
 
 
 def _datatype_of(array: Array) -> str:

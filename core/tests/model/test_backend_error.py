@@ -6,16 +6,24 @@ from tritonpy.errors import Cancelled, FailureReason, Internal, InvalidArgument,
 from tritonpy.model.backend_error import backend_error
 
 
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
 @pytest.mark.parametrize(
     ("raised", "kind", "text", "reason"),
     [
-        (ValueError("bad"), Internal, "bad", FailureReason.BACKEND),
+        (ValueError("bad"), Internal, "ValueError: bad", FailureReason.BACKEND),
+        (KeyError("XX"), Internal, "KeyError: 'XX'", FailureReason.BACKEND),
         (KeyError(), Internal, "KeyError", FailureReason.BACKEND),
+        (Unprintable(), Internal, "Unprintable", FailureReason.BACKEND),
+        (SystemExit(3), Internal, "SystemExit: 3", FailureReason.BACKEND),
         (InvalidArgument("no such class"), InvalidArgument, "no such class", FailureReason.BACKEND),
         (Cancelled("stopped"), Cancelled, "stopped", FailureReason.CANCELED),
     ],
 )
-def test_text_and_code_are_the_backend_s_and_so_is_the_failure(
+def test_code_and_text_are_the_backend_s_with_the_type_of_what_has_no_code(
     raised: Exception, kind: type[TritonError], text: str, reason: FailureReason
 ) -> None:
     error = backend_error(raised)

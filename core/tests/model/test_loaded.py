@@ -82,7 +82,7 @@ def test_a_backend_that_raises_fails_its_batch_with_its_text_and_nobody_else(mod
     assert (numbers(good), numbers(last)) == ([[2]], [[14]])
     for (answer,) in (first, second):
         assert answer.error is not None
-        assert (answer.error.code, answer.error.message) == (Code.INTERNAL, "thirteen cannot be doubled")
+        assert (answer.error.code, answer.error.message) == (Code.INTERNAL, "ValueError: thirteen cannot be doubled")
     assert gauges.failures["BACKEND"] == 2
     witness.check(alone, *batch, after)
 

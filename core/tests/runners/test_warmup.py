@@ -111,7 +111,9 @@ def test_what_the_backend_raises_is_the_reason_and_its_instance_is_closed(
 
     Told.act = act
     model_repository.add("m", config_of("toy", batch=2, more=sample(rows=2)))
-    assert "failed to run warmup sample 'cold': too cold; too cold; " in refusal(model_repository)
+    assert "failed to run warmup sample 'cold': ValueError: too cold; ValueError: too cold; " in refusal(
+        model_repository
+    )
     assert Told.closed == ["m_0_0"]
     assert any(record.exc_info for record in caplog.records), "the traceback is nowhere"
 
@@ -246,7 +248,7 @@ def test_an_instance_that_cannot_be_warmed_up_is_not_added(model_repository: Mod
 
         Told.act = act
         model_repository.add("m", config_of("toy", instances=2, more=sample()))
-        with pytest.raises(TritonError, match="failed to run warmup sample 'cold': too cold"):
+        with pytest.raises(TritonError, match="failed to run warmup sample 'cold': ValueError: too cold"):
             server.engine.load_model("m")
         Told.act = None
         witness = Witness()

@@ -16,6 +16,7 @@ from tritonpy.api.options import NoOptions, Options
 from tritonpy.config.qualified import qualified
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.device_memory import ModelMemory
+from tritonpy.errors import Internal
 from tritonpy.gather import gather, scatter
 from tritonpy.types import Batch
 
@@ -175,7 +176,8 @@ class Backend(ABC):
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """Compute one gathered batch: arrays by name, batch dimension first where the model has one.
 
-        BYTES tensors are object arrays of `bytes`. Return an array per output; extra ones are ignored.
+        BYTES tensors are object arrays of `bytes`. Return an array per output; extra ones are ignored, and an output
+        whose place is taken by another name, or by nothing, is an error.
         """
         raise NotImplementedError(f"{type(self).__name__} must define infer() or execute()")
 
@@ -218,3 +220,12 @@ class Backend(ABC):
     @classmethod
     def unload(cls, shared: object) -> None:
         """Free what `load` returned (optional); called after the last instance closed."""
+
+
+def check_returned(returned: object) -> None:
+    """Raise Internal where `execute` of a backend returned something, as that of a Python model does: what it returns goes nowhere."""
+    if returned is not None:
+        name = type(returned).__name__
+        raise Internal(
+            f"execute() of the backend returned a value of type '{name}', expected None: requests are answered by batch.respond()"
+        )

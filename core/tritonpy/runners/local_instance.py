@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from time import thread_time_ns
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend, InstanceContext, ModelContext, check_returned
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.clock import now_ns
 from tritonpy.errors import Unavailable
@@ -253,7 +253,7 @@ class LocalInstance:
         slot = self.slot
         batch.executing = True
         try:
-            backend.execute(batch)
+            check_returned(backend.execute(batch))  # type: ignore[func-returns-value]
         except BaseException as error:
             self._guards.fail((batch, *slot.joined), error)
         batch.executing = False

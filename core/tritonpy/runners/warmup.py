@@ -9,7 +9,7 @@ import msgspec
 
 from tritonpy.api.backend import ModelContext
 from tritonpy.clock import now_ns
-from tritonpy.errors import Internal, InvalidArgument, TritonError
+from tritonpy.errors import Internal, InvalidArgument, TritonError, exception_text
 from tritonpy.runners.slot import Slot
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 
@@ -63,7 +63,7 @@ class Trial:
         """Answer what `batch` left open with what its execution raised."""
         if not isinstance(error, TritonError):
             self._model.log.error("%s failed to run a warmup sample", self._slot.name, exc_info=error)
-        failure = error if isinstance(error, TritonError) else Internal(str(error) or type(error).__name__)
+        failure = error if isinstance(error, TritonError) else Internal(exception_text(error))
         for request in batch.requests:
             if not request.answered and request.batch is batch:
                 request.respond(InferResponse.failed(request, failure))

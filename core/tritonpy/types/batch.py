@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tritonpy.clock import now_ns
+from tritonpy.errors import Internal
 from tritonpy.types.request import InferRequest
 from tritonpy.types.response import InferResponse
 from tritonpy.types.tensor import Tensor
@@ -58,5 +59,15 @@ class Batch(msgspec.Struct, eq=False, weakref=True):
 
     def respond(self, responses: Sequence[InferResponse]) -> None:
         """Answer every request of the batch at once, in their order: cheaper than one at a time."""
+        if type(responses) is not list or len(responses) != len(self.requests):
+            self._check(responses)
         if self.requests:
             self.requests[0].owner.answer(self.requests, responses)
+
+    def _check(self, responses: object) -> None:
+        count = len(self.requests)
+        expected = f"expected a sequence of {count} InferResponse objects, one for each request of the batch"
+        if isinstance(responses, str) or not isinstance(responses, Sequence):
+            raise Internal(f"the backend answered with a value of type '{type(responses).__name__}', {expected}")
+        if len(responses) != count:
+            raise Internal(f"the backend answered with {len(responses)} responses, {expected}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock, get_ident
 
 from tritonpy.clock import now_ns
-from tritonpy.errors import Internal, TritonError
+from tritonpy.errors import Internal, TritonError, exception_text
 from tritonpy.ipc.channel import Channel
 from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.answer_frame import AnswerFrame, Row
@@ -61,7 +61,7 @@ class Answers:
 
     def fail(self, error: BaseException) -> None:
         """Answer what is left of the running batches with `error`."""
-        failure = error if isinstance(error, TritonError) else Internal(str(error) or type(error).__name__)
+        failure = error if isinstance(error, TritonError) else Internal(exception_text(error))
         left = [request for execution in self._running for request in list(execution.open.values())]
         self.answer(left, [InferResponse.failed(request, failure) for request in left])
 
@@ -163,7 +163,7 @@ def _prepared(
         return responses, [on_host(response.outputs) for response in responses], _new_states(final)
     except Exception as error:
         log.exception("the outputs of a batch cannot be sent")
-        failure = Internal(f"{type(error).__name__}: {error}")
+        failure = Internal(exception_text(error))
         return [InferResponse.failed(request, failure) for request in requests], [()] * len(requests), {}
 
 

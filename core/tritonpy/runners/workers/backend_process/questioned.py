@@ -7,7 +7,7 @@ from threading import Thread
 
 import msgspec
 
-from tritonpy.errors import Code, TritonError
+from tritonpy.errors import Code, TritonError, exception_text
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
 
@@ -37,5 +37,5 @@ class Questioned:
             said = {"value": msgspec.to_builtins(answer())}
         except Exception as error:
             code = error.code if isinstance(error, TritonError) else Code.INTERNAL
-            said = {"error": [int(code), str(error) or type(error).__name__]}
+            said = {"error": [int(code), exception_text(error)]}
         self._channel.send(Kind.REPLY, [number], extras=said)

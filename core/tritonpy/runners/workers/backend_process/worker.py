@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from tritonpy.api.backend import check_returned
 from tritonpy.clock import now_ns
-from tritonpy.errors import Code, TritonError
+from tritonpy.errors import Code, TritonError, exception_text
 from tritonpy.interpreter import settle_interpreter
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
@@ -120,7 +121,7 @@ class Worker:
         return served
 
     def _refuse(self, error: BaseException) -> None:
-        code, message = Code.INTERNAL, f"{type(error).__name__}: {error}"
+        code, message = Code.INTERNAL, exception_text(error)
         if isinstance(error, TritonError):
             code, message = error.code, error.message
         else:
@@ -144,7 +145,7 @@ class Worker:
         self._deputy.begin()
         batch.start_ns = begin_ns = now_ns()
         try:
-            served.backend.execute(batch)
+            check_returned(served.backend.execute(batch))  # type: ignore[func-returns-value]
         except BaseException as error:
             if not isinstance(error, TritonError):
                 log.error(
