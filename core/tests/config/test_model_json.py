@@ -60,7 +60,7 @@ def test_null_means_not_set() -> None:
 
 
 def test_a_syntax_error_tells_its_place() -> None:
-    (problem,) = read_config_json('{"name":\n "m",}').problems
+    (problem,) = read_config_json('{"name":\n "m",,}').problems
     assert (problem.line, problem.column) == (2, 6)
 
 

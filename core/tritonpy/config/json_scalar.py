@@ -14,6 +14,7 @@ from tritonpy.config.scalars import FLOATS, INTEGER_RANGES, ScalarValue, enum_nu
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})", re.ASCII)
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_WORD_BOOLS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
 _WORD_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -60,15 +61,19 @@ def _float(value: object) -> float:
 def _bool(value: object) -> bool:
     if isinstance(value, bool):
         return value
+    if isinstance(value, str) and value.lower() in _WORD_BOOLS:
+        return _WORD_BOOLS[value.lower()]
     raise ValueError(f"expected true or false, got {shown(value)}")
 
 
 def _enum(field: FieldDescriptor, value: object) -> int:
     names = enum_numbers(field)
     if isinstance(value, str):
-        if value not in names:
+        found = names.get(value, names.get(value.upper().replace("-", "_")))
+        if found is not None:
+            return found
+        if not _INTEGER.fullmatch(value):
             raise ValueError(unknown_name("value", value, names))
-        return names[value]
     number = value if isinstance(value, float) else _integer(value)
     if number not in names.values():
         raise ValueError(f"expected one of {', '.join(names)}, got {shown(value)}")

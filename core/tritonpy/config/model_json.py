@@ -1,6 +1,7 @@
 """Reads a model configuration from JSON, as the `config` parameter of a load request gives it.
 
 Names of fields are those of the .proto file or their lowerCamelCase form; 64-bit integers are numbers or strings.
+What is no JSON is read once more as protobuf reads it, which takes keys without quotes and more.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from google.protobuf.message import Message
 
 from tritonpy.config.fields import fields_of, is_map, map_parts, oneof_conflict
 from tritonpy.config.json_scalar import scalar_value, shown
+from tritonpy.config.lenient_json import parse_lenient_json
 from tritonpy.config.names import unknown_name
 from tritonpy.config.positions import Positions, child, entry
 from tritonpy.config.problem import ConfigProblem
@@ -26,7 +28,10 @@ def read_config_json(text: str | bytes) -> ConfigReading:
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        return ConfigReading(config, Positions(), [ConfigProblem("", error.msg, error.lineno, error.colno)])
+        try:
+            document = parse_lenient_json(text if isinstance(text, str) else text.decode())
+        except ValueError:
+            return ConfigReading(config, Positions(), [ConfigProblem("", error.msg, error.lineno, error.colno)])
     except RecursionError:
         return ConfigReading(config, Positions(), [ConfigProblem("", "the JSON is nested too deeply")])
     except ValueError as error:

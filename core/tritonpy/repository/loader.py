@@ -22,6 +22,7 @@ from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problem
 from tritonpy.config.reading import ConfigReading
 from tritonpy.config.validate import validate
 from tritonpy.config.validate.batch_strategy import batch_library_problems
+from tritonpy.config.validate.identity import identity_problems
 from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.direct import DirectScheduler
 from tritonpy.errors import InvalidArgument, StartupError
@@ -113,6 +114,8 @@ class ModelLoader:
                 reading, source = self._reread(reading, source, directory)
                 given = reading.config
             config = self._with_backend(given, listing)
+            misnamed = [problem for problem in identity_problems(config, listing.name) if problem.path == "name"]
+            refuse_problems(misnamed and (self._also_wrong(reading, listing.name) or misnamed), source)
         except BaseException:
             agents.tell(AgentAction.LOAD_FAIL)
             raise

@@ -44,11 +44,27 @@ PARAMETERS: dict[str, Any] = {
     "another key": {"other": 1},
     "the body of an unload": {"parameters": {"unload_dependents": True}},
 }
+SPECIFIED = '"input":[{"name":"IN","data_type":"TYPE_INT32","dims":[-1]}],"output":[{"name":"OUT","data_type":"TYPE_INT32","dims":[-1]}]'
+LENIENT: dict[str, str] = {
+    "keys without quotes": '{backend:"python",%s}',
+    "single quotes": "{'backend':'python',%s}",
+    "a comma at the end": '{"backend":"python",%s,}',
+    "a comma at the end of a list": '{"backend":"python",metric_tags:{},version_policy:{specific:{versions:[1,]}},%s}',
+    "two commas": '{"backend":"python",,%s}',
+    "a comment": '{"backend":"python",/* c */%s}',
+    "an enum value without quotes": '{"backend":"python",model_transaction_policy:{decoupled:False},%s}',
+    "an escape that JSON does not have": r'{"backend":"pyt\hon",%s}',
+    "an octal number": '{"backend":"python",max_batch_size:00,%s}',
+    "text behind it": '{"backend":"python",%s} x',
+    "a boolean in quotes": '{"backend":"python",model_transaction_policy:{decoupled:"no"},%s}',
+    "another model's name": '{name:"other",backend:"python",%s}',
+}
 BODIES = {"no JSON": b"{", "a list": b"[]", "text": b'"text"', "a number": b"1", "nothing": b"null", "no bytes": b""}
 READY: dict[str, Any] = {"true": True, "false": False, "text": "true", "number": 1, "null": None, "list": []}
 NAMES = {
     "unknown": "not_there",
     "dots": "..",
+    "dots behind a space": "%20..",
     "a path upwards": "..%2Fmodels",
     "an escaped path": "identity%2F1",
     "a space": "%20",
@@ -97,6 +113,8 @@ TOPIC = topic(
     "identity",
     [
         *(loaded(name, body) for name, body in {**PARAMETERS, **BODIES}.items()),
+        *(loaded(f"config with {name}", {"parameters": {"config": text % SPECIFIED}}) for name, text in LENIENT.items()),
+        Exchange("load: a file with a leading slash", (load("identity", CONFIG, {"/1/model.py": FILE}), ASK, *AGAIN)),
         Exchange("load: an override and none", (load("identity", {**CONFIG, "max_batch_size": 2}), load("identity"), get("/v2/models/identity/config"), unload("identity"), Listed("identity"), *AGAIN)),
         Exchange("load: again", (load("identity"), load("identity"), Listed("identity"), ASK)),
         Exchange("load: files", (load("identity", CONFIG, {"1/model.py": FILE}), ASK, get("/v2/models/identity"), *AGAIN)),
@@ -110,7 +128,7 @@ TOPIC = topic(
         ),
         *(
             Exchange(f"name {title}/grpc", (by_grpc(name), unloaded_by_grpc(name)))
-            for title, name in {"empty": "", "unknown": "not_there", "dots": "..", "a path": "../models", "a folder": "identity/1", "quotes": '"a"'}.items()
+            for title, name in {"empty": "", "unknown": "not_there", "dots": "..", "a space": " ", "dots behind a space": " ..", "a path": "../models", "a folder": "identity/1", "quotes": '"a"'}.items()
         ),
         Exchange("a repository's name/http", (post("/v2/repository/some/models/identity/load", {}), post("/v2/repository/some/models/identity/unload", {}))),
         Exchange("a repository's name/grpc", (by_grpc(repository="some"), unloaded_by_grpc(repository="some"))),
