@@ -205,7 +205,7 @@ def test_a_reload_leaves_old_answers_behind(serve: Any, models: Models) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--cache-config=local,size=100"], "Failed to initialize LocalCache: 'size' must be at least 1024 bytes"),
+        (["--cache-config=local,size=100"], "'size' must be at least 192 bytes"),
         (["--cache-config=local,size=abc"], "--cache-config"),
         (["--response-cache-byte-size=0"], "config didn't contain a valid 'size' field"),
         (["--cache-config=local,size=4096", "--cache-config=redis,host=h"], "only a single cache is currently supported"),

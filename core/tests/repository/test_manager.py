@@ -147,7 +147,9 @@ class TestOverride:
         monkeypatch.setattr("tempfile.tempdir", str(folder))
         return folder
 
-    def test_a_configuration_replaces_the_one_on_disk_until_the_next_plain_load(self, serve, model_repository, number):
+    def test_a_configuration_replaces_the_one_on_disk_until_a_load_finds_changed_files(
+        self, serve, model_repository, number
+    ):
         write(model_repository, "m", 10, version=1)
         write(model_repository, "m", 20, version=2)
         with serve() as server:
@@ -156,7 +158,44 @@ class TestOverride:
             server.engine.load_model("m", self.CONFIG)
             assert number(server, "m") == 10
             server.engine.load_model("m")
+            assert number(server, "m") == 10
+            write(model_repository, "m", 30, version=2)
+            assert number(server, "m") == 10
+            server.engine.load_model("m")
+            assert number(server, "m") == 30
+
+    def test_a_configuration_is_kept_after_another_load_request_failed(self, serve, model_repository, number):
+        write(model_repository, "m", 10, version=1)
+        write(model_repository, "m", 20, version=2)
+        with serve() as server:
+            server.engine.load_model("m")
+            server.engine.load_model("m", self.CONFIG)
+            error_of(server.engine.load_model, "m", "{")
+            error_of(server.engine.load_model, "m", '{"backend": "none"}')
+            server.engine.load_model("m")
+            assert number(server, "m") == 10
+
+    def test_a_configuration_ends_when_the_model_is_unloaded(self, serve, model_repository, number):
+        write(model_repository, "m", 10, version=1)
+        write(model_repository, "m", 20, version=2)
+        with serve() as server:
+            server.engine.load_model("m")
+            server.engine.load_model("m", self.CONFIG)
+            server.engine.unload_model("m")
+            server.engine.load_model("m")
             assert number(server, "m") == 20
+
+    def test_a_configuration_of_the_first_load_lasts_until_the_next_plain_load(self, serve, model_repository, number):
+        write(model_repository, "m", 10, version=1)
+        write(model_repository, "m", 20, version=2)
+        with serve() as server:
+            server.engine.load_model("m", self.CONFIG)
+            assert number(server, "m") == 10
+            server.engine.load_model("m")
+            assert number(server, "m") == 20
+            server.engine.load_model("m", self.CONFIG)
+            server.engine.load_model("m")
+            assert number(server, "m") == 10
 
     @pytest.mark.parametrize(
         "config", ['{"backend": 3', '{"backendx": "teller"}', '{"backend": "teller", "max_batch_size": "x"}', "[]"]

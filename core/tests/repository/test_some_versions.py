@@ -153,7 +153,7 @@ class TestReuse:
             asked["version_policy"] = {"specific": {"versions": [1, 3]}}
             server.engine.load_model("m", json.dumps(asked))
             assert (loads(), ready(server)) == ([], {1: 10, 3: 30})
-            server.engine.load_model("m")
+            server.engine.load_model("m", json.dumps(asked | {"version_policy": {"all": {}}}))
             assert (loads(), ready(server)) == ([2], {1: 10, 2: 20, 3: 30})
 
     def test_polls_load_the_new_version_alone(self, serve, model_repository, three, loads, ready):

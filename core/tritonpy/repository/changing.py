@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What stands behind the serving versions of a model. `overridden`: a plain load is to undo what a request said instead of the files."""
+    """What stands behind the serving versions of a model. `overridden`: a plain load is to undo what a request said though the files are the same."""
 
     fingerprint: str
     overridden: bool

@@ -40,7 +40,8 @@ class LoadRequest:
     """A model that is to be loaded: how it is called, where it is (None: only in `files`), and what the load request says instead of its files.
 
     `versions` are to serve beside those that do; where it names none, those that the policy chooses are to serve, and no others.
-    An ensemble's member (`as_member`) is left as a client's request made it; a plain load undoes what that said instead of the files.
+    An ensemble's member (`as_member`) is left as a client's request made it; a plain load undoes what came with files or for some versions, and
+    a configuration once the files have changed.
     `patience` says how long it may wait for memory (None: for nobody who uses any).
     """
 
@@ -97,6 +98,7 @@ class ModelOperations:
         self._changes = Changes(table, loader, versions)
         self._failed: dict[str, str] = {}
         self._loaded: dict[str, Loaded] = {}
+        self._once_loaded: set[str] = set()
         self._locks: dict[str, ModelLock] = {}
         self._guard = threading.Lock()
         self._stopping = False
@@ -126,6 +128,7 @@ class ModelOperations:
                 self._note_failure(request, attempt, error)
                 raise
             self._failed.pop(request.key, None)
+            self._once_loaded.add(request.key)
             if self._links.wish(request.key) is None:
                 end = note if isinstance(note, str) else note()
                 log.info("successfully loaded '%s' in %.2f s%s", request.key, attempt.age_s, end)
@@ -308,7 +311,7 @@ class ModelOperations:
         attempt.record(partial(self._table.retract, request.key))
         attempt.record(partial(self._table.introduce, request.key, request.name))
         prepared.named = request.versions
-        overridden = request.config is not None or bool(request.versions)
+        overridden = self._is_temporary(request)
         if is_ensemble(prepared.config):
             if request.versions:
                 self._versions.choose(prepared)
@@ -317,6 +320,15 @@ class ModelOperations:
         models, departures = self._load_versions(request, prepared, overridden)
         prepared.agents.tell(AgentAction.LOAD_COMPLETE)
         return models, departures
+
+    def _is_temporary(self, request: LoadRequest) -> bool:
+        """Say whether the next plain load undoes this one though the model's files stay the same.
+
+        As in Triton a configuration stays until the files change, unless it came with files or with the first load of the model.
+        """
+        if request.files or request.versions:
+            return True
+        return request.config is not None and request.key not in self._once_loaded
 
     def _prepare(self, request: LoadRequest) -> tuple[LoadRequest, Prepared]:
         """Return the model on its way, and the request for it as it was when its files were taken over."""

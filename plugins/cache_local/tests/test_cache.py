@@ -56,6 +56,16 @@ def test_an_answer_larger_than_the_cache_is_refused_with_one_line(caplog):
     assert caplog.text.count("an answer is not cached") == 1
 
 
+def test_a_cache_too_small_for_any_answer_works_and_says_so(caplog):
+    with caplog.at_level(logging.WARNING):
+        cache = LocalCache(LocalCacheOptions(size=200))
+    assert "the response cache holds no answer: it has 200 bytes, and an answer takes 620 and its data" in caplog.text
+    cache.insert(b"a", outputs())
+    assert cache.lookup(b"a") is None
+    LocalCache(LocalCacheOptions(size=1024))
+    assert caplog.text.count("holds no answer") == 1
+
+
 def test_a_large_answer_that_is_refused_evicts_nothing():
     cache = LocalCache(LocalCacheOptions(size=1024))
     cache.insert(b"a", outputs())

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tritonpy import Cache, FamilySnapshot, MetricKind, MetricSnapshot, Options, Tensor, now_ns
 from tritonpy_cache_local.options import LocalCacheOptions
-from tritonpy_cache_local.store import Store, copy_of, cost_of
+from tritonpy_cache_local.store import ENTRY_BYTES, TENSOR_BYTES, Store, copy_of, cost_of
 
 log = logging.getLogger("tritonpy.cache")
 
@@ -30,6 +30,12 @@ class LocalCache(Cache):
         self._lookup_ns = self._insertion_ns = 0
         self._told_of_size = False
         log.info("response cache of %d bytes in this process", options.size)
+        if options.size < ENTRY_BYTES + TENSOR_BYTES:
+            log.warning(
+                "the response cache holds no answer: it has %d bytes, and an answer takes %d and its data",
+                options.size,
+                ENTRY_BYTES + TENSOR_BYTES,
+            )
 
     def lookup(self, key: bytes) -> Sequence[Tensor] | None:
         start = now_ns()

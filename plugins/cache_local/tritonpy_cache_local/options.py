@@ -8,14 +8,17 @@ from msgspec import Meta
 
 from tritonpy import ByteSize, Options
 
-SMALLEST = 1024
+SMALLEST = 192  # Triton's: its allocator needs as much for itself
 
 
 class LocalCacheOptions(Options, frozen=True):
-    """The keys of `cache: {local: {…}}`; without a size, or with one below 1 KiB, the server does not start."""
+    """The keys of `cache: {local: {…}}`; without a size, or with one below 192 bytes, the server does not start."""
 
     size: Annotated[
-        ByteSize, Meta(description="Bytes for cached answers, what it costs to keep them included; 1 KiB or more.")
+        ByteSize,
+        Meta(
+            description="Bytes for cached answers, what it costs to keep them included; 192 or more. An answer takes about 620 and its data."
+        ),
     ] = 0
 
     def __post_init__(self) -> None:
@@ -23,5 +26,6 @@ class LocalCacheOptions(Options, frozen=True):
             raise ValueError("Failed to initialize LocalCache: config didn't contain a valid 'size' field.")
         if self.size < SMALLEST:
             raise ValueError(
-                f"Failed to initialize LocalCache: 'size' must be at least {SMALLEST} bytes; got {self.size}"
+                "Failed to initialize LocalCache: Could not initialize buffer in basic_managed_external_buffer constructor: "
+                f"'size' must be at least {SMALLEST} bytes; got {self.size}"
             )

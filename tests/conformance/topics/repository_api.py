@@ -116,6 +116,8 @@ TOPIC = topic(
         *(loaded(f"config with {name}", {"parameters": {"config": text % SPECIFIED}}) for name, text in LENIENT.items()),
         Exchange("load: a file with a leading slash", (load("identity", CONFIG, {"/1/model.py": FILE}), ASK, *AGAIN)),
         Exchange("load: an override and none", (load("identity", {**CONFIG, "max_batch_size": 2}), load("identity"), get("/v2/models/identity/config"), unload("identity"), Listed("identity"), *AGAIN)),
+        Exchange("load: an override, a failure and none", (load("identity", {**CONFIG, "max_batch_size": 2}), load("identity", {**CONFIG, "max_batch_size": -1}), load("identity"), get("/v2/models/identity/config"), unload("identity"), Listed("identity"), *AGAIN)),
+        Exchange("load: files, an override and none", (load("identity", CONFIG, {"7/model.py": FILE}), load("identity", {**CONFIG, "max_batch_size": 2}), load("identity"), get("/v2/models/identity/config"), unload("identity"), Listed("identity"), *AGAIN)),
         Exchange("load: again", (load("identity"), load("identity"), Listed("identity"), ASK)),
         Exchange("load: files", (load("identity", CONFIG, {"1/model.py": FILE}), ASK, get("/v2/models/identity"), *AGAIN)),
         Exchange("load: another version's files", (load("identity", CONFIG, {"7/model.py": FILE}), ASK, get("/v2/models/identity"), *AGAIN)),
