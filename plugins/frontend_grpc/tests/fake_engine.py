@@ -35,6 +35,7 @@ from tritonpy import (
     ModelMetadata,
     ModelStatistics,
     RegionKind,
+    RequestMemory,
     ResponseStatistics,
     ServerMetadata,
     SystemRegion,
@@ -202,10 +203,20 @@ def frontend_class() -> type[Frontend]:
 
 @asynccontextmanager
 async def serving(
-    engine: Engine, gatekeeper: Any = None, tracer: Tracer | None = None, **options: Any
+    engine: Engine,
+    gatekeeper: Any = None,
+    tracer: Tracer | None = None,
+    memory: RequestMemory | None = None,
+    **options: Any,
 ) -> AsyncIterator[Frontend]:
     """Run the frontend on the running event loop."""
-    context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.grpc"), gatekeeper, tracer or Tracer())
+    context = FrontendContext(
+        "127.0.0.1",
+        logging.getLogger("tritonpy.grpc"),
+        gatekeeper,
+        tracer or Tracer(),
+        memory=memory or RequestMemory(),
+    )
     frontend = frontend_class()(GrpcOptions(port=0, **options), context)
     await frontend.start(engine)
     try:

@@ -50,6 +50,7 @@ class AioInferCall(InferCall):
     def __init__(self, context: Context, outcome: asyncio.Future[bytes | TritonError]) -> None:
         self.over = False
         self.request = None
+        self.memory = None
         self.outcome = outcome
         self._context = context
 

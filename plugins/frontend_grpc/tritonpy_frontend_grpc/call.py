@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tritonpy import InferRequest, TritonError
+    from tritonpy import ClientMemory, InferRequest, Reservation, TritonError
 
 Metadata = Iterable[tuple[str, Any]]
 """Keys in lower case with texts, or with bytes where the key ends with `-bin`; what belongs to gRPC itself is not in it."""
@@ -31,21 +31,32 @@ class Call(ABC):
         """Call `callback` once when the call is over: its answer was sent, or nobody waits for it any more."""
 
 
-class InferCall(Call):
+class _Accounted(Call):
+    """A call whose client has an account of memory."""
+
+    __slots__ = ()
+
+    def account(self) -> ClientMemory | None:
+        """Return the memory of the client, None where a transport does not tell calls of one client apart."""
+        return None
+
+
+class InferCall(_Accounted):
     """A call of ModelInfer, which is answered without a task of its own; that it is over, and its request, are the service's to say."""
 
-    __slots__ = ("over", "request")
+    __slots__ = ("memory", "over", "request")
 
     def __init__(self) -> None:
         self.over = False
         self.request: InferRequest | None = None
+        self.memory: Reservation | None = None  # for its message, as long as anything refers to the call
 
     @abstractmethod
     def finish(self, answer: bytes | TritonError) -> None:
         """Send the answer, or the error that ends the call. Called once at most, and not after the call was cancelled; must not raise."""
 
 
-class StreamingCall(Call):
+class StreamingCall(_Accounted):
     """A call of many messages. Its task is cancelled when the client leaves or its deadline passes; the error that ends it is raised."""
 
     __slots__ = ()

@@ -26,6 +26,9 @@ class CallOptions(Options, frozen=True):
     max_decompressed_size: Annotated[
         ByteSize, Meta(ge=1, description="largest message that a compressed one may become")
     ] = LIMIT
+    max_body_bytes: Annotated[
+        ByteSize, Meta(ge=0, description="largest message, 0 for any size; a larger one is RESOURCE_EXHAUSTED")
+    ] = 0
     max_response_pool_size: Annotated[
         int, Meta(ge=1, description="answers of one decoupled request that may wait for a slow client")
     ] = 1024
@@ -55,7 +58,8 @@ def service_of(
     """Return what answers the calls, on the running event loop."""
     window = Window(options.max_response_pool_size, options.max_response_pool_bytes)
     make = _service_class(context)
-    return make(engine, window, context.log, access, options.max_decompressed_size, context.tracer)
+    limit, most = options.max_decompressed_size, options.max_body_bytes
+    return make(engine, window, context.log, access, limit, context.tracer, context.memory, most)
 
 
 def access_of(options: CallOptions, context: FrontendContext) -> GrpcAccess | None:

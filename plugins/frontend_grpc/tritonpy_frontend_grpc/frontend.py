@@ -149,7 +149,7 @@ def _channel_options(options: GrpcOptions, listeners: int, *, shares: bool) -> l
     return [
         *([] if options.max_connections else [("grpc.max_allowed_incoming_connections", _most_connections(listeners))]),
         ("grpc.max_send_message_length", -1),
-        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_receive_message_length", options.max_body_bytes or -1),
         ("grpc.so_reuseport", int(options.reuse_port or shares)),
         *SERVER_ARGUMENTS,
         *connection_arguments(options),

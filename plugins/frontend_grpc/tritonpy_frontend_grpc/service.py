@@ -18,6 +18,8 @@ from tritonpy import (
     InferRequest,
     InferResponse,
     LoopSink,
+    RequestMemory,
+    Reservation,
     Sink,
     StreamSink,
     Tracer,
@@ -39,13 +41,15 @@ from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_frontend_grpc.stream_call import StreamCall
 from tritonpy_frontend_grpc.together import Together
 from tritonpy_frontend_grpc.tracing import StreamTrace, end_with_call, sample
-from tritonpy_frontend_grpc.unpacking import LIMIT, PACKED, unpacked
+from tritonpy_frontend_grpc.unpacking import INLINE_BELOW, LIMIT, PACKED, unpack, unpacked
 from tritonpy_protos import Method
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
     from tritonpy_frontend_grpc.call import Call, InferCall, Metadata, StreamingCall
+
+_UNPACKING = 2  # messages that are unpacked at a time: what becomes of all others is small until then
 
 
 class InferenceService:
@@ -63,7 +67,15 @@ class InferenceService:
         access: GrpcAccess | None = None,
         limit: int = LIMIT,
         tracer: Tracer | None = None,
+        memory: RequestMemory | None = None,
+        max_message: int = 0,
     ) -> None:
+        self.memory = memory or RequestMemory()
+        self.max_message = max_message
+        self.unchecked = min(
+            RequestMemory.UNCOUNTED, max_message or RequestMemory.UNCOUNTED
+        )  # nothing to ask up to here
+        self._unpacking = asyncio.Semaphore(_UNPACKING)
         self._engine = engine
         self._limit = limit
         self._access = access
@@ -95,8 +107,11 @@ class InferenceService:
         threads = LOAD_CALLS if method.name == "RepositoryModelLoad" else MODEL_CALLS
 
         async def answer(raw: bytes, call: Call) -> Message:
+            memory = self.memory.client().reservation()  # as long as the call is worked on
+            if len(raw) > RequestMemory.UNCOUNTED:
+                memory.require(len(raw))
             if raw[:1] in PACKED:
-                raw = await unpacked(raw, self._limit)
+                raw = await self._unpacked(raw, memory)
             message = parse_message(method.request, raw)
             if access is not None:
                 access.admit(method.path, call.metadata(), message)
@@ -158,13 +173,21 @@ class InferenceService:
                 call.request = None
 
     async def _infer_packed(self, raw: bytes, call: InferCall) -> None:
+        if call.memory is None:
+            call.memory = (call.account() or self.memory.client()).reservation()
         try:
-            plain = await unpacked(raw, self._limit)
+            plain = await self._unpacked(raw, call.memory)
         except Exception as error:
             self._end(call, self._failure(error))
         else:
             if not call.over:
                 self._begin(plain, call)
+
+    async def _unpacked(self, raw: bytes, memory: Reservation) -> bytes:
+        if len(raw) < INLINE_BELOW:
+            return unpack(raw, self._limit, memory)
+        async with self._unpacking:
+            return await unpacked(raw, self._limit, memory)
 
     def _begin(self, raw: bytes, call: InferCall) -> None:
         arrived = now_ns() if self._tracer.active else 0
@@ -203,7 +226,8 @@ class InferenceService:
         metadata = call.metadata()
         ends_on_error = ("triton_grpc_error", "true") in metadata
         take, take_now = partial(self._take, metadata), partial(self._take_now, metadata)
-        stream = StreamCall(call, take, take_now, self._window, ends_on_error)
+        account = call.account() or self.memory.client()
+        stream = StreamCall(call, take, take_now, self._window, ends_on_error, account)
         self._calls.add(stream)
         try:
             error = await stream.run()
@@ -228,7 +252,8 @@ class InferenceService:
 
     async def _take_packed(self, metadata: Metadata, stream: Stream, raw: bytes) -> None:
         try:
-            plain = await unpacked(raw, self._limit)
+            memory = stream.account.reservation()
+            plain = await self._unpacked(raw, memory)
         except TritonError as error:
             stream.refused(Slot(stream), error)
         else:
@@ -238,6 +263,7 @@ class InferenceService:
         slot = Slot(stream)
         arrived = now_ns() if self._tracer.active else 0
         try:
+            stream.reserve(slot, len(raw))
             request = self._streamed(metadata, slot, raw)
             if arrived and (trace := sample(self._tracer, request, metadata, arrived)):
                 slot.trace = StreamTrace(trace)

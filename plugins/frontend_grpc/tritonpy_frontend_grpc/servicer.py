@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import grpc
 from google.protobuf.message import Message
 
-from tritonpy import TritonError
-from tritonpy_frontend_grpc.aio_call import AioCall, AioInferCall, Context
+from tritonpy import RequestMemory, Reservation, TritonError
+from tritonpy_frontend_grpc.aio_call import AioCall, AioInferCall, Context, call_when_done
 from tritonpy_frontend_grpc.management import MANAGEMENT
 from tritonpy_frontend_grpc.packing import Packing, compress
 from tritonpy_frontend_grpc.service import InferenceService
@@ -40,6 +40,8 @@ def _infer(service: InferenceService, packing: Packing) -> Callable[[bytes, Cont
     async def call(raw: bytes, context: Context) -> bytes:
         outcome = create_future()
         begun = AioInferCall(context, outcome)
+        if len(raw) > RequestMemory.UNCOUNTED:
+            begun.memory = await _reserved(service.memory, context, len(raw))
         infer(raw, begun)
         try:
             answer: bytes | TritonError = await outcome
@@ -51,9 +53,20 @@ def _infer(service: InferenceService, packing: Packing) -> Callable[[bytes, Cont
             await abort(context, answer)
         if algorithm is not None:
             await compress(context, algorithm)
+        if len(answer) > RequestMemory.UNCOUNTED:  # it waits in the library until the client reads
+            unsent = await _reserved(service.memory, context, len(answer))
+            call_when_done(context, unsent.shrink)
         return answer
 
     return call
+
+
+async def _reserved(memory: RequestMemory, context: Context, nbytes: int) -> Reservation:
+    """Return memory for a message; where there is none, the call ends here."""
+    reservation = memory.client().reservation()
+    if not reservation.grow(nbytes):
+        await abort(context, memory.refusal(nbytes))
+    return reservation
 
 
 def _stream(service: InferenceService, packing: Packing) -> Callable[[object, Context], Any]:

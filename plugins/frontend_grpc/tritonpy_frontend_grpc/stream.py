@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import DecoupledRefused, Internal, Room, TritonError
+from tritonpy import DecoupledRefused, Internal, RequestMemory, Room, TritonError
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.encode import (
     encode_empty_final,
@@ -19,7 +19,7 @@ from tritonpy_frontend_grpc.encode import (
 )
 
 if TYPE_CHECKING:
-    from tritonpy import Engine, InferRequest, InferResponse, StreamSink
+    from tritonpy import ClientMemory, Engine, InferRequest, InferResponse, StreamSink
     from tritonpy_frontend_grpc.tracing import StreamTrace
 
 
@@ -27,13 +27,14 @@ class Slot:
     """One request of a stream, from its arrival to its last answer; it is the request's tag."""
 
     __slots__ = (
-        "complete", "empty_final", "id", "in_turn", "model", "replies", "request", "room", "stream", "trace", "version",
+        "complete", "empty_final", "id", "in_turn", "model", "nbytes", "replies", "request", "room", "stream", "trace", "version",
     )  # fmt: skip
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.id = self.model = self.version = ""
         self.empty_final = False
+        self.nbytes = 0  # of the request, as far as the stream counts it
         self.in_turn = True  # False: decoupled, sends whenever it has something
         self.request: InferRequest | None = None
         self.replies: list[bytes] = []  # answers that wait for their turn
@@ -54,6 +55,9 @@ class Window(NamedTuple):
     nbytes: int
 
 
+_STEP = 64 * 1024  # bytes that are reserved ahead
+
+
 class Outgoing(NamedTuple):
     """The next thing to send: a message, or the error that ends the whole call."""
 
@@ -69,8 +73,18 @@ class Stream:
     is open any more. `deadline_ns` is that of the call, and of its requests: what is cancelled then ends it.
     """
 
-    def __init__(self, window: Window, ends_on_error: bool, changed: Callable[[], None], deadline_ns: int = 0) -> None:
+    def __init__(
+        self,
+        window: Window,
+        ends_on_error: bool,
+        changed: Callable[[], None],
+        deadline_ns: int = 0,
+        account: ClientMemory | None = None,
+    ) -> None:
         self.unsent_bytes = 0
+        self.account = account or RequestMemory().client()
+        self._memory = self.account.reservation()
+        self._kept = 0  # bytes of open requests and unsent answers
         self._window = window
         self._ends_on_error = ends_on_error
         self._changed = changed
@@ -102,8 +116,29 @@ class Stream:
         if slot.in_turn:
             self._turns.append(slot)
 
+    def reserve(self, slot: Slot, nbytes: int) -> None:
+        """Reserve memory for a request until its last answer is there. Raises RequestMemoryFull."""
+        if not self._keep(nbytes):
+            raise self.account.memory.refusal(nbytes)
+        slot.nbytes = nbytes
+
+    def _keep(self, nbytes: int) -> bool:
+        """Count bytes that are kept; return False where there is no room for them. Few are not reserved, others in steps."""
+        kept = self._kept + nbytes
+        memory = self._memory
+        if kept > max(memory.nbytes, RequestMemory.UNCOUNTED) and not (memory.grow(kept + _STEP) or memory.grow(kept)):
+            return False
+        self._kept = kept
+        return True
+
+    def _drop(self, nbytes: int) -> None:
+        self._kept -= nbytes
+        if self._memory.nbytes > self._kept + 2 * _STEP:
+            self._memory.shrink(self._kept + _STEP if self._kept > RequestMemory.UNCOUNTED else 0)
+
     def refused(self, slot: Slot, error: TritonError) -> None:
         """Answer a request that the engine did not take. Like Triton's streams, none ends with that: its model has seen nothing of it."""
+        self._drop(slot.nbytes)
         if self._abandoned:
             return
         slot.room = None  # this answer never went through it
@@ -117,6 +152,7 @@ class Stream:
         late = error is not None and request is not None and is_late(request, error)
         if response.final:
             self._open.discard(slot)
+            self._drop(slot.nbytes)
             slot.request = None  # it names the slot: undone here, its buffers need not wait for the collector
         if self._abandoned:
             if slot.trace is not None:
@@ -143,6 +179,7 @@ class Stream:
             outgoing.slot.room.take()
         if isinstance(outgoing.item, bytes):
             self.unsent_bytes -= len(outgoing.item)
+            self._drop(len(outgoing.item))
 
     def abandon(self) -> None:
         """Cancel what is open: nobody takes the answers any more."""
@@ -172,6 +209,9 @@ class Stream:
         return encode_failure(error.message, final, slot.id, slot.model, slot.version)
 
     def _answer(self, slot: Slot, item: bytes | TritonError | None, final: bool) -> None:
+        if isinstance(item, bytes) and not self._keep(len(item)):
+            item = self._failure(slot, self.account.memory.refusal(len(item)), final)
+            self._kept += len(item)
         if isinstance(item, TritonError):
             self._outbox.append(Outgoing(slot, item))  # it waits for no turn: the call ends here
         elif item is None:

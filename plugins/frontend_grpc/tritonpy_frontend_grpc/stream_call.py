@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tritonpy import TritonError, Unavailable
+from tritonpy import ClientMemory, TritonError, Unavailable
 from tritonpy_frontend_grpc.call import StreamingCall
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Stream, Window
@@ -25,7 +25,15 @@ class StreamCall:
     `window` and `ends_on_error` are those of `Stream`.
     """
 
-    def __init__(self, call: StreamingCall, take: Take, take_now: TakeNow, window: Window, ends_on_error: bool) -> None:
+    def __init__(
+        self,
+        call: StreamingCall,
+        take: Take,
+        take_now: TakeNow,
+        window: Window,
+        ends_on_error: bool,
+        account: ClientMemory | None = None,
+    ) -> None:
         self._call = call
         self._take = take
         self._take_now = take_now
@@ -34,7 +42,7 @@ class StreamCall:
         self._closed = False
         self._all_read = False
         self._waiting = False  # for something to send
-        self._stream = Stream(window, ends_on_error, self._changed, call.deadline_ns())
+        self._stream = Stream(window, ends_on_error, self._changed, call.deadline_ns(), account)
 
     async def run(self) -> TritonError | None:
         """Serve until the client is done and everything is answered; return the error that the call is to end with."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tritonpy import decompressed
+from tritonpy import Reservation, decompressed
 
 PACKED = frozenset({b"\x1f", b"x"})
 """How compressed messages begin: gzip's magic number, and zlib's usual window. No message of the service begins so."""
@@ -13,21 +13,21 @@ LIMIT = 64 * 2**20
 SMALL = 64 * 1024
 """How large requests of health and reflection may become, in bytes: they are a few."""
 _REMEDY = "Use max_decompressed_size under 'frontends: grpc:' to increase the limit."
-_INLINE_BELOW = 4 * 1024  # a thread would cost more than the work
+INLINE_BELOW = 4 * 1024  # a thread would cost more than the work
 
 
-async def unpacked(raw: bytes, limit: int) -> bytes:
+async def unpacked(raw: bytes, limit: int, memory: Reservation | None = None) -> bytes:
     """Return a message without its compression; one that is not compressed after all comes back as it is.
 
-    Raises InvalidArgument where it is damaged or holds more than `limit` bytes.
+    Raises InvalidArgument where it is damaged or holds more than `limit` bytes, RequestMemoryFull where it has no room in `memory`.
     """
-    if len(raw) < _INLINE_BELOW:
-        return unpack(raw, limit)
-    return await asyncio.to_thread(unpack, raw, limit)
+    if len(raw) < INLINE_BELOW:
+        return unpack(raw, limit, memory)
+    return await asyncio.to_thread(unpack, raw, limit, memory)
 
 
-def unpack(raw: bytes, limit: int) -> bytes:
+def unpack(raw: bytes, limit: int, memory: Reservation | None = None) -> bytes:
     """Do what `unpacked` does, in this thread."""
     if raw[:1] not in PACKED or (raw[:1] == b"x" and int.from_bytes(raw[:2], "big") % 31):
         return raw
-    return decompressed(raw, limit, what="the request", remedy=_REMEDY)
+    return decompressed(raw, limit, what="the request", remedy=_REMEDY, memory=memory)

@@ -33,7 +33,9 @@ class H2GrpcFrontend(Frontend):
         """Listen. Raises StartupError where the address cannot be had or a TLS file is wrong."""
         context = tls_context(self.options.tls, self.context.log)
         self._serving = Serving(engine, self.options, self.context)
-        self._server = Http2Server(GrpcCalls(self._serving), self.options, context, self.context.log)
+        self._server = Http2Server(
+            GrpcCalls(self._serving), self.options, context, self.context.log, self.context.memory
+        )
         sockets, self._address = self._listen()
         self._server.serve(sockets)
 

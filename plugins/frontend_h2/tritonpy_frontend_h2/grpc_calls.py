@@ -11,7 +11,7 @@ from tritonpy_frontend_grpc.wire.replies import failed
 from tritonpy_frontend_grpc.wire.serving import INFER
 from tritonpy_frontend_h2.blocks import NO_GRPC, refusal_block
 from tritonpy_frontend_h2.exchange import H2Exchange
-from tritonpy_frontend_h2.http2.calls import Calls, Receiver
+from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Calls, Receiver
 from tritonpy_frontend_h2.infer_call import H2InferCall
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class GrpcCalls(Calls):
         if ended:
             receiver.data(b"", True)
         return receiver
+
+    def overload(self, stream: Stream) -> None:
+        error = self._serving.service.memory.refusal(UNCOUNTED)
+        stream.send(None, (), refusal_block(failed(error)[1]))
 
     def refuse(self, stream: Stream, size: int, limit: int) -> None:
         error = ResourceExhausted(f"received metadata size exceeds hard limit ({size} vs. {limit})")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tritonpy import Internal, TritonError, Unsupported
 from tritonpy_frontend_grpc.wire.carried_call import INCOMPLETE, MORE_MESSAGES
-from tritonpy_frontend_grpc.wire.frames import prefix
+from tritonpy_frontend_grpc.wire.frames import PREFIX, check_length, prefix
 from tritonpy_frontend_grpc.wire.infer_call import CarriedInferCall
 from tritonpy_frontend_grpc.wire.replies import head_of
 from tritonpy_frontend_h2.blocks import END, START, head_block, refusal_block
@@ -15,6 +15,7 @@ from tritonpy_frontend_h2.http2.calls import Receiver
 from tritonpy_frontend_h2.long_message import LongMessage, is_long
 
 if TYPE_CHECKING:
+    from tritonpy import ClientMemory
     from tritonpy_frontend_grpc.service import InferenceService
     from tritonpy_frontend_grpc.wire.head import Head, Headers
     from tritonpy_frontend_h2.http2.calls import Stream
@@ -54,6 +55,13 @@ class H2InferCall(CarriedInferCall, Receiver):
     def reset(self) -> None:
         self.leave()
 
+    def account(self) -> ClientMemory | None:
+        account: ClientMemory | None = self._stream.account  # type: ignore[assignment]  # as the server gave it
+        return account
+
+    def admits(self, answer: bytes) -> bool:
+        return self._stream.admits(len(answer))
+
     def send_answer(self, message: bytes) -> None:
         self._stream.send(START, (prefix(message), message), END)
 
@@ -65,9 +73,13 @@ class H2InferCall(CarriedInferCall, Receiver):
 
     def _make_room(self, start: bytes | memoryview) -> None:
         try:
-            self._long = LongMessage(start)
+            check_length(int.from_bytes(start[1 : PREFIX.size], "big"), self._service.max_message)
+            message = LongMessage(start)
         except TritonError as error:
             self.fail(error)
+            return
+        if self.reserve(message.filled_bytes):
+            self._long = message
 
     def _add(self, message: LongMessage, data: bytes | memoryview, ended: bool) -> None:
         if len(data) > message.missing:
@@ -81,7 +93,9 @@ class H2InferCall(CarriedInferCall, Receiver):
             self._go_on(self._long, ended=False)
 
     def _go_on(self, message: LongMessage, ended: bool) -> None:
-        if not message.missing:
+        if not self.reserve(message.filled_bytes):
+            self._long = None
+        elif not message.missing:
             self._long = None
             self.begin(message.frame())
         elif ended:

@@ -38,6 +38,11 @@ class LongMessage:
         """How many bytes have yet to come."""
         return len(self._view) - self._at
 
+    @property
+    def filled_bytes(self) -> int:
+        """How many bytes came."""
+        return self._at
+
     def add(self, part: bytes | memoryview) -> None:
         """Take the next bytes, not more than are missing."""
         self._view[self._at : self._at + len(part)] = part

@@ -43,7 +43,11 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
         """Begin, unless there are too many connections or the client wants another protocol."""
         server = self._server
         self._transport = transport
-        self._connection = Connection(server.calls, server.limits, server.ping_rules, self._loop.time, self._flush_soon)
+        account = server.memory.client()
+        self._unsent_memory = account.reservation()
+        self._connection = Connection(
+            server.calls, server.limits, server.ping_rules, self._loop.time, self._flush_soon, account
+        )
         self.heard = now = self._loop.time()
         self._watch = Watch(self, server.times, now)
         encryption = transport.get_extra_info("ssl_object")
@@ -85,6 +89,12 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
         del self._connection, self._watch, self._transport
 
     def pause_writing(self) -> None:
+        """Hold everything back until the client reads; close a connection for which there is no memory."""
+        if not self._unsent_memory.grow(self._transport.get_write_buffer_size()):
+            self.abort()
+        self._hold_back()
+
+    def _hold_back(self) -> None:
         """Neither make more of the answers ready nor read more calls, until the client has read what it has."""
         self._connection.sender.open = False
         if not self._transport.is_closing():
@@ -92,6 +102,7 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
 
     def resume_writing(self) -> None:
         """Go on."""
+        self._unsent_memory.shrink()
         self.heard = self._loop.time()
         self._connection.sender.open = True
         if not self._transport.is_closing():

@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 
-from tritonpy import Acceptor, delivered
+from tritonpy import Acceptor, RequestMemory, delivered
 from tritonpy_frontend_grpc.connections import ConnectionOptions
 from tritonpy_frontend_h2.http2.calls import Calls
 from tritonpy_frontend_h2.http2.limits import Limits
@@ -30,9 +30,11 @@ class Http2Server:
         options: ConnectionOptions,
         tls: ssl.SSLContext | None = None,
         log: logging.Logger = _LOG,
+        memory: RequestMemory | None = None,
     ) -> None:
         self._log = log
         self.calls = calls
+        self.memory = memory or RequestMemory()
         self.limits = Limits()
         self.ping_rules = _ping_rules(options)
         self.times = _times(options)

@@ -59,6 +59,13 @@ class Exchange(CarriedCall, StreamingCall):
         self.over = True
         self.task.cancel()
 
+    def taken(self) -> None:
+        """Take note that a whole message was taken out of what came."""
+
+    def limit_messages(self, limit: int) -> None:
+        """Refuse longer messages; 0 for any length."""
+        self._frames.limit = limit
+
     async def message(self) -> bytes:
         """Return the one message of a call that has one. Raises TritonError where it has another number of them."""
         message = await self.read()
@@ -83,6 +90,7 @@ class Exchange(CarriedCall, StreamingCall):
                 self._read_all = True
                 self.all_read()
         self._refused = None
+        self.taken()
         return self.unframed(frame)
 
     def read_through(self, take: Callable[[bytes], bool]) -> None:
@@ -92,6 +100,7 @@ class Exchange(CarriedCall, StreamingCall):
         """Take a part of the body while `receive` waits for it and is not the end; False: messages are left for `read`. Raises TritonError."""
         self._frames.feed(part)
         while (frame := self._frames.next()) is not None:
+            self.taken()
             if not self._through(self.unframed(frame)):
                 self._refused = frame
                 return False

@@ -25,9 +25,10 @@ class Frame(NamedTuple):
 class Frames:
     """Cuts chunks into frames. The bytes of a message that is still on its way are joined once, however many chunks bring them."""
 
-    __slots__ = ("_at", "_awaited", "_data", "_later", "_packed", "_unread")
+    __slots__ = ("_at", "_awaited", "_data", "_later", "_packed", "_unread", "limit")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = 0) -> None:
+        self.limit = limit  # bytes of a message, 0 for any number
         self._data = b""
         self._at = 0
         self._later: list[bytes] = []
@@ -39,6 +40,11 @@ class Frames:
     def partial(self) -> bool:
         """Whether a part of a frame is there."""
         return self._unread > 0 or self._awaited >= 0
+
+    @property
+    def unread(self) -> int:
+        """How many bytes came that were not taken out."""
+        return self._unread
 
     @property
     def missing(self) -> int:
@@ -58,6 +64,7 @@ class Frames:
             self._packed, self._awaited = PREFIX.unpack(self._take(PREFIX.size))
             if self._awaited > LONGEST:
                 raise InvalidArgument(f"a message of {self._awaited} bytes is announced, and {LONGEST} are the most")
+            check_length(self._awaited, self.limit)
         if self._unread < self._awaited:
             return None
         try:
@@ -87,6 +94,15 @@ class Frames:
         self._later.clear()
         self._data, self._at, self._unread = b"", 0, 0
         return taken
+
+
+def check_length(length: int, limit: int) -> None:
+    """Raise ResourceExhausted for a message that is longer than `limit`; 0 for any length."""
+    if 0 < limit < length:
+        raise ResourceExhausted(
+            f"The message has {length} bytes, and the maximum is {limit} bytes. "
+            "Use max_body_bytes under 'frontends: grpc:' to increase the limit; management calls other than a load take 1 MiB."
+        )
 
 
 def no_memory(length: int) -> ResourceExhausted:

@@ -11,10 +11,11 @@ from tritonpy_frontend_grpc.call import InferCall
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.wire.carried_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, CarriedCall
 from tritonpy_frontend_grpc.wire.compression import framed
-from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame, Frames
+from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame, Frames, check_length
 from tritonpy_frontend_grpc.wire.replies import failed
 
 if TYPE_CHECKING:
+    from tritonpy import Reservation
     from tritonpy_frontend_grpc.service import InferenceService
     from tritonpy_frontend_grpc.wire.compression import Compression
     from tritonpy_frontend_grpc.wire.head import Head, Headers
@@ -26,6 +27,7 @@ class CarriedInferCall(CarriedCall, InferCall):
     joins = True  # its message need not be looked at before it is handed over
     over = False
     request = None
+    memory: Reservation | None = None
     _frames: Frames | None = None
     _begun = False  # the message is the service's
     _finishing: asyncio.Task[None] | None = None
@@ -65,6 +67,8 @@ class CarriedInferCall(CarriedCall, InferCall):
         if self._frames is None and len(part) >= PREFIX.size:
             packed, length = PREFIX.unpack_from(part)
             if PREFIX.size + length == len(part):
+                if length > self._service.unchecked and not self._fits(length):
+                    return
                 self.begin(Frame(packed, bytes(part[5:])))
                 return
         self._collect(bytes(part), more)
@@ -96,8 +100,11 @@ class CarriedInferCall(CarriedCall, InferCall):
             self.fail(DeadlineExceeded())
 
     def finish(self, answer: bytes | TritonError) -> None:
+        self.memory = None  # the message is not needed any more
         if not isinstance(answer, bytes):
             self.fail(answer)
+        elif not self.admits(answer):
+            self.fail(self._service.memory.refusal(len(answer)))
         elif self.compression is not None:
             self._finishing = asyncio.create_task(self._finish_compressed(answer, self.compression))
         else:
@@ -111,10 +118,36 @@ class CarriedInferCall(CarriedCall, InferCall):
         self.send_refusal(trailers)
         self.done()
 
+    def admits(self, answer: bytes) -> bool:
+        """Say whether there is memory for an answer, which may have to wait for the client."""
+        return True
+
+    def reserve(self, nbytes: int) -> bool:
+        """Reserve memory for so much of the message; where there is none, fail and return False."""
+        if self.memory is None:
+            self.memory = (self.account() or self._service.memory.client()).reservation()
+        try:
+            self.memory.require(nbytes)
+        except TritonError as error:
+            self._frames = self.memory = None
+            self.fail(error)
+            return False
+        return True
+
+    def _fits(self, length: int) -> bool:
+        try:
+            check_length(length, self._service.max_message)
+        except TritonError as error:
+            self.fail(error)
+            return False
+        return self.reserve(length)
+
     def _collect(self, part: bytes, more: bool) -> None:
         if self._frames is None:
-            self._frames = Frames()
+            self._frames = Frames(self._service.max_message)
         self._frames.feed(part)
+        if not self.reserve(self._frames.unread):
+            return
         try:
             frame = self._frames.next()
         except TritonError as error:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.service import InferenceService
     from tritonpy_frontend_grpc.wire.exchange import Exchange
 
+MANAGEMENT_BYTES = 1024 * 1024
+"""Longest message of a management call but a load, which may hold the files of a model."""
 Run = Callable[["Exchange"], Awaitable[None]]
 
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
@@ -44,20 +46,25 @@ async def unknown(_exchange: Exchange) -> None:
 
 def _own(service: InferenceService, method: Method) -> Run | None:
     if method.name == "ModelStreamInfer":
-        return _streaming(service.stream)
-    return _managing(service.management(method)) if method.name in MANAGEMENT else None
+        return _streaming(service.stream, service.max_message)
+    if method.name not in MANAGEMENT:
+        return None
+    files = method.name == "RepositoryModelLoad"  # which may be large
+    return _managing(service.management(method), service.max_message if files else MANAGEMENT_BYTES)
 
 
-def _managing(answer: Callable[[bytes, Call], Awaitable[Message]]) -> Run:
+def _managing(answer: Callable[[bytes, Call], Awaitable[Message]], limit: int) -> Run:
     async def run(exchange: Exchange) -> None:
+        exchange.limit_messages(limit)
         message = await answer(await exchange.message(), exchange)
         await exchange.answer(message.SerializeToString())
 
     return run
 
 
-def _streaming(serve: Callable[[StreamingCall], Awaitable[None]]) -> Run:
+def _streaming(serve: Callable[[StreamingCall], Awaitable[None]], limit: int) -> Run:
     async def run(exchange: Exchange) -> None:
+        exchange.limit_messages(limit)
         await serve(exchange)
         await exchange.finish()
 

@@ -4,8 +4,41 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Protocol
+
+from tritonpy_frontend_h2.http2.codes import ENHANCE_YOUR_CALM
 
 Headers = Sequence[tuple[bytes, bytes]]
+UNCOUNTED = 16 * 1024
+"""Up to this size an answer may wait for the client without a reservation: each open call has one of that size."""
+
+
+class Reservation(Protocol):
+    """Memory that is reserved for one purpose."""
+
+    def grow(self, nbytes: int) -> bool:
+        """Reserve `nbytes` in all; return False where there is no room."""
+
+    def shrink(self, nbytes: int = 0) -> None:
+        """Keep `nbytes`."""
+
+
+class Account(Protocol):
+    """The memory of one client."""
+
+    def reservation(self) -> Reservation:
+        """Return an empty reservation."""
+
+
+class NoLimit:
+    """A reservation that has room for everything."""
+
+    def grow(self, nbytes: int) -> bool:
+        """Say that there is room."""
+        return True
+
+    def shrink(self, nbytes: int = 0) -> None:
+        """Do nothing."""
 
 
 class Stream(ABC):
@@ -21,6 +54,15 @@ class Stream(ABC):
         answer is complete, and the receiver hears nothing more; trailers alone are an answer without body. False: the client is slower than this, and
         `Receiver.resume` tells when all of it is on its way. After the receiver was told `reset`, nothing is sent.
         """
+
+    @property
+    def account(self) -> Account | None:
+        """The memory of the client, where it is counted."""
+        return None
+
+    def admits(self, count: int) -> bool:
+        """Reserve memory for `count` bytes that are sent next and may have to wait for the client; False where there is none."""
+        return True
 
     @abstractmethod
     def reset(self, code: int) -> None:
@@ -70,6 +112,10 @@ class Calls(ABC):
         Equal lists are mostly the same object, so what follows from one may be kept by its identity as long as the list is kept too.
         The answer may be sent at once.
         """
+
+    def overload(self, stream: Stream) -> None:
+        """Answer at once a call for which there is no memory."""
+        stream.reset(ENHANCE_YOUR_CALM)
 
     @abstractmethod
     def refuse(self, stream: Stream, size: int, limit: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tritonpy_frontend_h2.http2 import codes, frames
-from tritonpy_frontend_h2.http2.calls import Calls, Receiver
+from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Account, Calls, NoLimit, Receiver
 from tritonpy_frontend_h2.http2.codes import PROTOCOL_ERROR
 from tritonpy_frontend_h2.http2.control_frames import ControlFrames
 from tritonpy_frontend_h2.http2.faults import ConnectionFault
@@ -21,13 +21,24 @@ from tritonpy_frontend_h2.http2.rules import are_trailers
 from tritonpy_frontend_h2.http2.sender import Sender
 from tritonpy_frontend_h2.http2.server_stream import ServerStream
 
+_UNCOVERED = 64  # open calls of a connection that need no reservation for what is small of them
+
 
 class Connection(FrameSink):
     """Turns bytes into calls; what is to be written is in `sender`. `wake` is called when there is something, `clock` counts seconds."""
 
     def __init__(
-        self, calls: Calls, limits: Limits, rules: PingRules, clock: Callable[[], float], wake: Callable[[], None]
+        self,
+        calls: Calls,
+        limits: Limits,
+        rules: PingRules,
+        clock: Callable[[], float],
+        wake: Callable[[], None],
+        account: Account | None = None,
     ) -> None:
+        self.account = account
+        self._calls_memory = NoLimit() if account is None else account.reservation()
+        self._covered = _UNCOVERED  # calls that may be open without another reservation
         self._calls = calls
         self._limits = limits
         self._known = KnownBlocks(limits.header_list, limits.largest_list)
@@ -40,7 +51,7 @@ class Connection(FrameSink):
         self._head_frames = HeaderFrames(limits.header_block)
         self.streams: dict[int, ServerStream] = {}
         self.patience = Patience(clock)
-        self.sender = Sender(wake)
+        self.sender = Sender(wake, None if account is None else account.reservation())
         self.control = ControlFrames(self, rules, clock)
         self.over = False  # nothing that comes is looked at any more
         self.sender.control(frames.settings(limits.settings()))
@@ -191,6 +202,9 @@ class Connection(FrameSink):
         stream.closed = True
         if stream.backlog is not None:
             self.sender.forget(stream)
+        if self._covered > _UNCOVERED and not self.streams:
+            self._covered = _UNCOVERED
+            self._calls_memory.shrink()
         return stream.part()
 
     def free(self, stream: ServerStream, count: int) -> None:
@@ -221,7 +235,9 @@ class Connection(FrameSink):
         else:
             stream = ServerStream(self, number, self.control.initial_window, self._limits.stream_window, ended)
             self.streams[number] = stream
-            if head.size > self._limits.header_list:
+            if len(self.streams) > self._covered and not self._cover():
+                self._calls.overload(stream)
+            elif head.size > self._limits.header_list:
                 self._calls.refuse(stream, head.size, self._limits.header_list)
             else:
                 receiver = self._calls.begin(stream, head.headers, ended)
@@ -230,6 +246,14 @@ class Connection(FrameSink):
                 if head.length is not None:
                     receiver = Measured(receiver, head.length, partial(self.refuse, number, PROTOCOL_ERROR))
                 stream.receiver = receiver
+
+    def _cover(self) -> bool:
+        """Reserve memory for more open calls; say whether there is room."""
+        covered = self._covered + _UNCOVERED
+        if not self._calls_memory.grow((covered - _UNCOVERED) * UNCOUNTED):
+            return False
+        self._covered = covered
+        return True
 
     def _head_of_known(self, number: int, head: Head, ended: bool) -> None:
         """Take trailers, which mean nothing to a server but the end."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tritonpy_frontend_h2.http2.calls import UNCOUNTED, NoLimit, Reservation
 from tritonpy_frontend_h2.http2.codes import LARGEST_WINDOW, SMALLEST_FRAME_LIMIT, USUAL_WINDOW
 from tritonpy_frontend_h2.http2.frames import data_start, header_block
 
@@ -60,7 +61,9 @@ class Sender:
 
     __slots__ = (
         "_ahead",
+        "_backlogged",
         "_emptied",
+        "_memory",
         "_out",
         "_size",
         "_waiting",
@@ -72,8 +75,10 @@ class Sender:
         "window",
     )
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], memory: Reservation | None = None) -> None:
         self._wake = wake
+        self._memory = memory or NoLimit()
+        self._backlogged = 0  # bytes that streams have yet to send
         self._out: list[Piece] = []
         self._size = 0
         self._waiting: dict[ServerStream, None] = {}
@@ -103,6 +108,7 @@ class Sender:
             self._put(stream, headers, last=False)
         length = sum(map(len, data))
         if stream.backlog is not None:
+            self._backlogged += length
             stream.backlog.add(data, length, trailers)
             return False
         if length:
@@ -170,8 +176,18 @@ class Sender:
 
     def forget(self, stream: ServerStream) -> None:
         """Drop what a stream has yet to send."""
+        if stream.backlog is not None:
+            self._release(stream.backlog.size)
         stream.backlog = None
         self._waiting.pop(stream, None)
+
+    def admits(self, count: int) -> bool:
+        """Reserve memory for `count` bytes that are sent next; say whether there is room. Short answers need none."""
+        return count <= UNCOUNTED or self._memory.grow(self._backlogged + count)
+
+    def _release(self, count: int) -> None:
+        self._backlogged -= count
+        self._memory.shrink(self._backlogged)
 
     def _put(self, stream: ServerStream, block: bytes, *, last: bool) -> None:
         if self._ahead:
@@ -182,6 +198,7 @@ class Sender:
 
     def _send_in_turns(self, stream: ServerStream, backlog: Backlog) -> bool:
         stream.backlog = backlog
+        self._backlogged += backlog.size
         self._waiting[stream] = None
         self._pump()
         backlog.awaited = True
@@ -197,6 +214,7 @@ class Sender:
     def _turn(self, stream: ServerStream, backlog: Backlog) -> None:
         most = min(_TURN, self.window, stream.window)
         self.sends += most > 0
+        before = backlog.size
         while most > 0 and backlog.size:
             count = min(backlog.size, most, self.frame_limit)
             self._out += (data_start(stream.number, count), *backlog.take(count))
@@ -204,6 +222,7 @@ class Sender:
             self.window -= count
             stream.window -= count
             most -= count
+        self._release(before - backlog.size)
         if not backlog.size:
             self._end_turns(stream, backlog)
         elif stream.window > 0:

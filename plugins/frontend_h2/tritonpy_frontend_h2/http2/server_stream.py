@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy_frontend_h2.http2.calls import Receiver, Stream
+from tritonpy_frontend_h2.http2.calls import Account, Receiver, Stream
 from tritonpy_frontend_h2.http2.codes import NO_ERROR
 
 if TYPE_CHECKING:
@@ -59,6 +59,13 @@ class ServerStream(Stream):
 
     def send(self, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
         return self.closed or self._connection.sender.send(self, headers, data, trailers)
+
+    @property
+    def account(self) -> Account | None:
+        return self._connection.account
+
+    def admits(self, count: int) -> bool:
+        return self.closed or self._connection.sender.admits(count)
 
     def reset(self, code: int) -> None:
         if not self.closed:
