@@ -6,7 +6,7 @@ import asyncio
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, TritonError, Unsupported
+from tritonpy import Internal, RequestMemory, TritonError, Unsupported
 from tritonpy_frontend_grpc.call import InferCall
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.wire.carried_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, CarriedCall
@@ -103,7 +103,7 @@ class CarriedInferCall(CarriedCall, InferCall):
         self.memory = None  # the message is not needed any more
         if not isinstance(answer, bytes):
             self.fail(answer)
-        elif not self.admits(answer):
+        elif len(answer) > RequestMemory.UNCOUNTED and not self.admits(answer):
             self.fail(self._service.memory.refusal(len(answer)))
         elif self.compression is not None:
             self._finishing = asyncio.create_task(self._finish_compressed(answer, self.compression))
