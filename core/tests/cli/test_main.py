@@ -213,7 +213,7 @@ def test_one_file_is_served_until_a_signal_comes(installed, tmp_path):
     assert server.returncode == 0, [*lines, rest]
     assert len(repositories) == 1
     assert list(temporary.glob("tritonpy-*")) == []
-    assert any("double" in json.loads(line).get("table", "") for line in lines)
+    assert any("double" in str(json.loads(line).get("models", "")) for line in lines)
     assert "Traceback" not in rest
 
 
