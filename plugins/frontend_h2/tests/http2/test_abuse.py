@@ -86,7 +86,7 @@ def test_a_preface_may_come_byte_by_byte():
         (frame(DATA, 0, 7, b"x"), PROTOCOL_ERROR),
         (frame(DATA, 0, 2, b"x"), PROTOCOL_ERROR),
         (frame(DATA, PADDED, 1, b"\5abcd"), PROTOCOL_ERROR),
-        (frame(DATA, PADDED, 1), PROTOCOL_ERROR),
+        (frame(DATA, PADDED, 1), FRAME_SIZE_ERROR),
         (frame(HEADERS, END_HEADERS, 0, BLOCK), PROTOCOL_ERROR),
         (frame(HEADERS, 0, 0, BLOCK), PROTOCOL_ERROR),
         (frame(HEADERS, END_HEADERS, 2, BLOCK), PROTOCOL_ERROR),
@@ -167,7 +167,6 @@ def test_frames_of_kinds_and_flags_that_are_unknown_are_ignored():
 def test_what_comes_late_for_a_stream_that_is_over_means_nothing():
     server = Server().hello()
     server.say(begin() + body(b"one"))
-    assert resets(server, body(b"two", ended=False) * 5_000) == []
     assert resets(server, begin()) == [(1, STREAM_CLOSED)]
     assert resets(server, frame(RST_STREAM, 0, 1, number(CANCEL)) + frame(WINDOW_UPDATE, 0, 1, number(1))) == []
 
@@ -335,24 +334,125 @@ def test_a_client_that_reads_nothing_makes_nothing_ready():
 
 def test_a_window_that_settings_change_often_in_one_frame_costs_once(monkeypatch):
     server = Server(on_end=lambda _call: None).hello()
-    server.say(b"".join([begin(stream, ended=True) for stream in range(1, 21, 2)]))
+    server.say(b"".join([begin(stream) for stream in range(1, 21, 2)]))
     widened = []
     widen = Sender.widen
     monkeypatch.setattr(Sender, "widen", lambda self, *where: widened.append(where) or widen(self, *where))
-    flood = b"".join([setting(codes.INITIAL_WINDOW_SIZE, size) for size in range(1000, 2000)])
+    flood = b"".join([setting(codes.INITIAL_WINDOW_SIZE, size) for size in range(1000, 1200)])
     server.say(frame(SETTINGS, 0, 0, flood))
-    assert [more for _, more in widened] == [1999 - codes.USUAL_WINDOW] * 10
-    server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1999)))
+    assert [more for _, more in widened] == [1199 - codes.USUAL_WINDOW] * 10
+    server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1199)))
     assert len(widened) == 10
 
 
 def test_a_window_that_settings_change_again_and_again_costs_by_the_streams_that_have_it():
     server = Server(on_end=lambda _call: None).hello()
-    server.say(b"".join([begin(stream, ended=True) for stream in range(1, 20_001, 2)]))
+    server.say(b"".join([begin(stream) for stream in range(1, 20_001, 2)]))
     changes = [frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, size)) for size in range(1000, 1120)]
     server.say(b"".join(changes[:60]))
     assert not server.connection.over
     assert ends_with(server, b"".join(changes[60:]), ENHANCE_YOUR_CALM)
+
+
+def test_the_first_settings_are_no_acknowledgement():
+    assert ends_with(Server(), PREFACE + frame(SETTINGS, ACK), PROTOCOL_ERROR)
+
+
+def test_a_padded_frame_without_a_payload_is_told_of_at_once():
+    server = Server().hello()
+    server.say(begin())
+    assert ends_with(server, frame(DATA, PADDED, 1), FRAME_SIZE_ERROR)
+
+
+def test_data_of_a_stream_that_its_client_ended_is_refused_before_and_after_its_answer():
+    waiting = Server(on_end=lambda _call: None).hello()
+    waiting.say(begin(ended=True))
+    assert resets(waiting, body(b"more")) == [(1, STREAM_CLOSED)]
+    answered = Server().hello()
+    answered.say(begin() + body(b"one"))
+    assert resets(answered, body(b"two", ended=False)) == [(1, STREAM_CLOSED)]
+
+
+def test_data_of_a_stream_that_its_client_reset_is_refused():
+    server = Server().hello()
+    server.say(begin() + frame(RST_STREAM, 0, 1, number(CANCEL)))
+    assert resets(server, body(b"more")) == [(1, STREAM_CLOSED)]
+
+
+def test_the_rest_of_a_body_whose_call_was_answered_early_is_ignored():
+    server = Server().hello()
+    server.say(begin())
+    server.calls.begun[0].stream.send(None, (), b"")
+    server.said()
+    assert resets(server, body(b"x" * 16_000, ended=False) * 1_000) == []
+    assert resets(server, begin(1, encode([(b"checksum", b"1")]), ended=True)) == []
+
+
+def test_a_new_stream_with_a_lower_number_ends_the_connection():
+    server = Server().hello()
+    server.say(begin(5) + body(b"one", 5))
+    assert ends_with(server, begin(3), PROTOCOL_ERROR)
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(SETTINGS, ACK),
+        frame(PING, ACK, 0, b"nobody's"),
+        frame(WINDOW_UPDATE, 0, 0, number(1)),
+        frame(WINDOW_UPDATE, 0, 1, number(1)),
+        body(b"late", 1, ended=False),
+        frame(CONTINUATION, 0, 5, b"\x82"),
+    ],
+    ids=["settings ack", "ping ack", "window", "window of a closed stream", "data of a closed stream", "continuation"],
+)
+def test_frames_that_cost_nothing_before_end_the_connection_in_a_flood(flood):
+    server = Server().hello()
+    server.say(begin() + body(b"one"))
+    if flood[3] == CONTINUATION:
+        server.say(frame(HEADERS, 0, 5, b"\x82"))
+    server.say(flood * 100)
+    assert not server.connection.over
+    assert ends_with(server, flood * 25_000, ENHANCE_YOUR_CALM)
+
+
+def test_data_that_comes_late_for_early_answers_ends_the_connection_in_a_flood():
+    server = Server().hello()
+    server.say(begin())
+    server.calls.begun[0].stream.send(None, (), b"")
+    server.said()
+    assert ends_with(server, body(b"", 1, ended=True) * 25_000, ENHANCE_YOUR_CALM)
+
+
+def test_calls_without_a_body_end_the_connection_in_a_flood_and_others_do_not():
+    server = Server().hello()
+    numbers = range(1, 6_001, 2)
+    for stream in numbers:
+        server.say(begin(stream) + body(b"one", stream))
+    assert not server.connection.over
+    other = Server().hello()
+    assert ends_with(other, b"".join([begin(stream, ended=True) for stream in numbers]), ENHANCE_YOUR_CALM)
+
+
+def test_a_client_may_widen_its_windows_as_often_as_answers_come():
+    server = Server().hello()
+    for stream in range(1, 2_001, 2):
+        server.say(begin(stream) + body(b"one", stream) + frame(WINDOW_UPDATE, 0, 0, number(1)) * 20)
+    assert not server.connection.over
+
+
+def test_one_frame_with_very_many_settings_ends_the_connection():
+    flood = b"".join([setting(codes.HEADER_TABLE_SIZE, 4096)] * 43_000)
+    assert ends_with(Server().hello(), frame(SETTINGS, 0, 0, flood), ENHANCE_YOUR_CALM)
+
+
+def test_header_lists_that_are_too_large_end_the_connection_in_a_flood():
+    server = Server().hello()
+    block = encode([*REQUEST, (b"large", b"\0" * 200_000)])  # no Huffman code is shorter
+    for stream in range(1, 7, 2):
+        server.say(begin(stream, block))
+    assert len(server.calls.refused) == 3
+    assert ends_with(server, b"".join([begin(stream, block) for stream in range(7, 41, 2)]), ENHANCE_YOUR_CALM)
 
 
 PIECES = st.one_of(

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tritonpy_frontend_h2.http2 import header_decoder
 from tritonpy_frontend_h2.http2.codes import COMPRESSION_ERROR, ENHANCE_YOUR_CALM
 from tritonpy_frontend_h2.http2.faults import ConnectionFault
 from tritonpy_frontend_h2.http2.header_decoder import HeaderDecoder
@@ -19,7 +20,7 @@ BLOCKS = st.tuples(st.lists(FIELDS, max_size=8), st.booleans(), st.sampled_from(
 @settings(deadline=None)
 @given(st.lists(BLOCKS, max_size=8))
 def test_it_understands_what_another_encoder_makes(blocks):
-    encoder, decoder = hpack.Encoder(), HeaderDecoder(1_000_000, 1_000_000)
+    encoder, decoder = hpack.Encoder(), HeaderDecoder(1_000_000, 1_000_000, 32 * 1024)
     for fields, huffman, size in blocks:
         if size is not None:
             encoder.header_table_size = size
@@ -33,7 +34,7 @@ def test_it_understands_what_another_encoder_makes(blocks):
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=6))
 def test_it_takes_and_refuses_what_another_decoder_does(blocks):
-    other, decoder = hpack.Decoder(1_000_000), HeaderDecoder(1_000_000, 1_000_000)
+    other, decoder = hpack.Decoder(1_000_000), HeaderDecoder(1_000_000, 1_000_000, 32 * 1024)
     for block in blocks:
         try:
             expected = list(map(tuple, other.decode(block, raw=True)))
@@ -46,7 +47,7 @@ def test_it_takes_and_refuses_what_another_decoder_does(blocks):
 
 
 def test_it_says_whether_later_blocks_mean_something_else():
-    decoder = HeaderDecoder(1000, 10_000)
+    decoder = HeaderDecoder(1000, 10_000, 32 * 1024)
     assert not decoder.decode(b"\x83\x00\x01a\x01b").changed
     assert decoder.decode(b"\x40\x01a\x01b").changed
     assert decoder.decode(b"\xbe").headers == [(b"a", b"b")]
@@ -56,7 +57,7 @@ def test_it_says_whether_later_blocks_mean_something_else():
 
 
 def test_a_list_beyond_the_limit_is_counted_and_not_kept_but_its_fields_are_remembered():
-    decoder = HeaderDecoder(100, 10_000)
+    decoder = HeaderDecoder(100, 10_000, 32 * 1024)
     found = decoder.decode(b"\x40\x01a\x7f\x01" + b"v" * 128)
     assert found.headers == []
     assert found.size == 161
@@ -65,10 +66,43 @@ def test_a_list_beyond_the_limit_is_counted_and_not_kept_but_its_fields_are_reme
 
 def test_a_list_far_beyond_it_ends_the_connection():
     with pytest.raises(ConnectionFault) as fault:
-        HeaderDecoder(100, 200).decode(b"\x83" * 10)
+        HeaderDecoder(100, 200, 32 * 1024).decode(b"\x83" * 10)
     assert fault.value.code == ENHANCE_YOUR_CALM
 
 
 def test_a_number_that_goes_on_and_on_is_none():
     with pytest.raises(ConnectionFault):
-        HeaderDecoder(100, 200).decode(b"\xff" + b"\x80" * 10 + b"\x01")
+        HeaderDecoder(100, 200, 32 * 1024).decode(b"\xff" + b"\x80" * 10 + b"\x01")
+
+
+def coded(length, *, indexed):
+    """Return a field whose value is `length` bytes of Huffman code: zeros are the digit 0 (five bits each)."""
+    size = bytearray(hpack.hpack.encode_integer(length, 7))
+    size[0] |= 0x80
+    return (b"\x40" if indexed else b"\x00") + b"\x01a" + bytes(size) + bytes(length)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """The bytes of Huffman code that were decoded."""
+    lengths = []
+    decode = header_decoder.decode_huffman
+    monkeypatch.setattr(header_decoder, "decode_huffman", lambda text: lengths.append(len(text)) or decode(text))
+    return lengths
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_long_huffman_code_is_not_decoded_and_its_list_is_too_large(decoded, indexed):
+    decoder = HeaderDecoder(16_384, 1_000_000, 32 * 1024)
+    decoder.decode(b"\x40\x01b\x01c")
+    found = decoder.decode(coded(250_000, indexed=indexed))
+    assert (found.headers, found.size > 250_000, decoded) == ([], True, [])
+    if indexed:  # the table keeps nothing beside a field that is larger than it
+        with pytest.raises(ConnectionFault):
+            decoder.decode(b"\xbe")
+
+
+def test_many_huffman_codes_in_one_block_end_the_connection(decoded):
+    with pytest.raises(ConnectionFault, match="Huffman"):
+        HeaderDecoder(16_384, 1_000_000, 32 * 1024).decode(coded(4_000, indexed=True) * 60)
+    assert sum(decoded) <= 32 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 
@@ -22,6 +23,10 @@ from tritonpy_frontend_h2.http2.sender import Sender
 from tritonpy_frontend_h2.http2.server_stream import ServerStream
 
 _UNCOVERED = 64  # open calls of a connection that need no reservation for what is small of them
+_EMPTY_CALL = 2.0  # credit for a call without a body, which no gRPC client makes; its answer brings 1 back
+_LATE_FRAME = 0.05  # for DATA of a stream that was answered early, and for a stream that is refused
+_BLOCK_BYTES = 1024  # of a header block that is refused cost 1
+_MOST_REMEMBERED = 1000  # streams that were reset here, and gaps between streams
 
 
 class Connection(FrameSink):
@@ -41,11 +46,13 @@ class Connection(FrameSink):
         self._covered = _UNCOVERED  # calls that may be open without another reservation
         self._calls = calls
         self._limits = limits
-        self._known = KnownBlocks(limits.header_list, limits.largest_list)
+        self._known = KnownBlocks(limits.header_list, limits.largest_list, limits.huffman)
         self._reader = FrameReader(self, limits.frame, limits.header_block)
         self._granted = limits.window  # what the client may send
         self._freed = 0  # what it may send more, which it was not told yet
         self._last = 0  # the newest stream
+        self._skipped: deque[range] = deque(maxlen=_MOST_REMEMBERED)  # streams below it that were never begun
+        self._reset_here: dict[int, None] = {}  # streams whose client may not know yet that they are over
         self._final = False  # there will be no newer ones
         self._served = codes.LAST_STREAM  # the newest stream that the client may count on, as it was told
         self._head_frames = HeaderFrames(limits.header_block)
@@ -143,8 +150,7 @@ class Connection(FrameSink):
             return
         if not self._reader.continuing:
             raise ConnectionFault(PROTOCOL_ERROR, "a continuation of nothing")
-        if not payload:
-            self.patience.charge("empty frames")
+        self.patience.charge("continuations")
         block = self._head_frames.go_on(flags, payload)
         if block is not None:
             self._reader.continuing = 0
@@ -186,15 +192,24 @@ class Connection(FrameSink):
     def refuse(self, stream: int, code: int) -> None:
         """Reset a stream for what the client did. Raises ConnectionFault where it does so all the time."""
         self.patience.charge("faults")
-        self.sender.control(frames.rst_stream(stream, code))
         found = self.streams.get(stream)
         if found is not None:
+            self._send_reset(stream, code)
             self.forget(found).reset()
+        else:
+            self.sender.control(frames.rst_stream(stream, code))
 
     def reset(self, stream: ServerStream, code: int) -> None:
         """Reset a stream for reasons of our own."""
-        self.sender.control(frames.rst_stream(stream.number, code))
+        self._send_reset(stream.number, code)
         self.forget(stream)
+
+    def _send_reset(self, stream: int, code: int) -> None:
+        """Reset a stream whose client may still send, and ignore what it sent before it heard of it."""
+        self.sender.control(frames.rst_stream(stream, code))
+        self._reset_here[stream] = None
+        if len(self._reset_here) > _MOST_REMEMBERED:
+            del self._reset_here[next(iter(self._reset_here))]
 
     def forget(self, stream: ServerStream) -> Receiver:
         """Take note that a stream is over, and return its receiver."""
@@ -227,17 +242,24 @@ class Connection(FrameSink):
         if number <= self._last or not number & 1:
             self._head_of_known(number, head, ended)
             return
+        if number > self._last + 2:
+            self._skipped.append(range(self._last + 1, number))
         self._last = number
+        if ended:
+            self.patience.charge("calls without a body", _EMPTY_CALL)
         if self._final or len(self.streams) >= self._limits.streams:
-            self.sender.control(frames.rst_stream(number, codes.REFUSED_STREAM))  # no fault: it may not know yet
+            self.patience.charge("refused streams", _LATE_FRAME)  # no fault: it may not know yet
+            self._send_reset(number, codes.REFUSED_STREAM)
         elif not head.valid or (ended and head.length):
-            self.refuse(number, PROTOCOL_ERROR)
+            self.patience.charge("faults")
+            self._send_reset(number, PROTOCOL_ERROR)
         else:
             stream = ServerStream(self, number, self.control.initial_window, self._limits.stream_window, ended)
             self.streams[number] = stream
             if len(self.streams) > self._covered and not self._cover():
                 self._calls.overload(stream)
             elif head.size > self._limits.header_list:
+                self.patience.charge("header lists that are too large", 1 + len(block) / _BLOCK_BYTES)
                 self._calls.refuse(stream, head.size, self._limits.header_list)
             else:
                 receiver = self._calls.begin(stream, head.headers, ended)
@@ -258,7 +280,11 @@ class Connection(FrameSink):
     def _head_of_known(self, number: int, head: Head, ended: bool) -> None:
         """Take trailers, which mean nothing to a server but the end."""
         stream = self.find(number)
-        if stream is None or stream.ended:
+        if stream is None and any(number in gap for gap in self._skipped):
+            raise ConnectionFault(PROTOCOL_ERROR, "a stream with a number below that of a newer one")
+        if stream is None and number in self._reset_here:
+            self.patience.charge("frames of closed streams", _LATE_FRAME)
+        elif stream is None or stream.ended:
             self.refuse(number, codes.STREAM_CLOSED)
         elif not ended or not are_trailers(head.headers):
             self.refuse(number, PROTOCOL_ERROR)
@@ -272,10 +298,11 @@ class Connection(FrameSink):
         if self._granted < 0:
             raise ConnectionFault(codes.FLOW_CONTROL_ERROR, "more data than the connection's window")
         stream = self.find(number)
-        if stream is None:  # it was answered early, while the rest of its body was on its way
+        if stream is None and number in self._reset_here:  # the rest of its body was on its way
+            self.patience.charge("frames of closed streams", _LATE_FRAME)
             self._free(length)
             return None
-        if stream.ended:
+        if stream is None or stream.ended:
             self._free(length)
             self.refuse(number, codes.STREAM_CLOSED)
             return None

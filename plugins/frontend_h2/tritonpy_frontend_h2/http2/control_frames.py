@@ -20,6 +20,12 @@ _PAYLOAD = Struct(">Q")
 _RESET = (
     0.05  # of what others cost: clients give up all their calls at once, as many as may be open, when a deadline passes
 )
+_MOST_SETTINGS = 256  # of one frame: HTTP/2 has a dozen
+_SETTING_COST = 0.05
+_UPDATES_FOR_EACH = (
+    64  # window updates that a call or a part of an answer explains, which has at most 16 frames of 16 KiB
+)
+_MOST_UPDATES = 10_000
 _WIDENING = 0.001  # for each stream, whose window changes with the settings
 
 
@@ -33,6 +39,9 @@ class ControlFrames:
         self._pings: dict[bytes, Callable[[], None]] = {}
         self._pinged = 0
         self._sends = 0  # parts of answers before the last ping of the client
+        self._settings_sent = True  # and the client did not acknowledge them yet
+        self._updates = _UPDATES_FOR_EACH  # window updates that the client may send free of charge
+        self._activity = 0  # calls and parts of answers before the last window update
         self.greeted = False  # the client's settings came
         self.initial_window = codes.USUAL_WINDOW
 
@@ -70,10 +79,17 @@ class ControlFrames:
             raise ConnectionFault(PROTOCOL_ERROR, "settings of a stream")
         if flags & codes.ACK:
             _expect(payload, 0)
+            if not self._settings_sent:
+                self._connection.patience.charge("acknowledgements")
+            self._settings_sent = False
             return
         if len(payload) % _SETTING.size:
             raise ConnectionFault(FRAME_SIZE_ERROR, "settings of another length")
-        self._connection.patience.charge("settings", 1 + len(self._connection.streams) * _WIDENING)
+        count = len(payload) // _SETTING.size
+        if count > _MOST_SETTINGS:
+            raise ConnectionFault(codes.ENHANCE_YOUR_CALM, "too many settings")
+        cost = 1 + count * _SETTING_COST + len(self._connection.streams) * _WIDENING
+        self._connection.patience.charge("settings", cost)
         self.greeted = True
         self._connection.sender.control(frames.SETTINGS_ACK)  # ahead of the data that they allow
         before = self.initial_window
@@ -113,6 +129,8 @@ class ControlFrames:
             answered = self._pings.pop(payload, None)
             if answered is not None:
                 answered()
+            else:
+                self._connection.patience.charge("acknowledgements")
             return
         connection = self._connection
         sends = connection.sender.sends
@@ -133,6 +151,7 @@ class ControlFrames:
 
     def _window_update(self, _flags: int, stream: int, payload: bytes) -> None:
         _expect(payload, 4)
+        self._charge_update()
         count = int.from_bytes(payload, "big") & _WINDOW
         sender = self._connection.sender
         if not stream:
@@ -148,6 +167,18 @@ class ControlFrames:
             self._connection.refuse(stream, PROTOCOL_ERROR)
         elif not sender.widen(found, count):
             self._connection.refuse(stream, FLOW_CONTROL_ERROR)
+
+    def _charge_update(self) -> None:
+        """Take credit for a window update that nothing explains: neither a new call nor a part of an answer."""
+        activity = self._connection.activity
+        if activity != self._activity:
+            more = (activity - self._activity) * _UPDATES_FOR_EACH
+            self._updates = min(self._updates + more, _MOST_UPDATES)
+            self._activity = activity
+        if self._updates > 0:
+            self._updates -= 1
+        else:
+            self._connection.patience.charge("window updates")
 
 
 # By class, not by object: bound methods that an object keeps are a reference cycle.

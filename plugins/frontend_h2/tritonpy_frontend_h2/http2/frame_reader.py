@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from tritonpy_frontend_h2.http2.codes import (
+    ACK,
     CONTINUATION,
     DATA,
     END_STREAM,
@@ -103,7 +104,7 @@ class FrameReader:
         if not PREFACE.startswith(rest[: len(PREFACE)]):
             raise ConnectionFault(PROTOCOL_ERROR, "a client that does not speak HTTP/2")
         if len(rest) >= self._need:
-            if rest[len(PREFACE) + 3] != SETTINGS:
+            if rest[len(PREFACE) + 3] != SETTINGS or rest[len(PREFACE) + 4] & ACK:
                 raise ConnectionFault(PROTOCOL_ERROR, "a client that does not begin with its settings")
             del rest[: len(PREFACE)]
             self._need = _START_SIZE
@@ -125,6 +126,8 @@ class FrameReader:
             after = body + length
             self._check(kind, length, stream)
             if kind == DATA:
+                if flags & PADDED and not length:
+                    raise ConnectionFault(FRAME_SIZE_ERROR, "a padded frame that is too short")
                 if after <= end and not flags & PADDED:
                     self._sink.data(stream, data[body:after], flags & END_STREAM != 0)
                     at = after
@@ -155,7 +158,7 @@ class FrameReader:
         """Begin a DATA frame that is padded or not all there, and return where its body begins."""
         padding = 0
         if flags & PADDED:
-            padding = data[body] if length else 1
+            padding = data[body]
             if padding >= length:
                 raise ConnectionFault(PROTOCOL_ERROR, "more padding than frame")
             self._sink.padding(stream, 1 + padding)

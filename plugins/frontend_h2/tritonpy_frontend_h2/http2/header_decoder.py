@@ -16,6 +16,9 @@ _STATIC = HeaderTable.STATIC_TABLE
 _STATIC_COUNT = len(_STATIC)
 _TABLE_SIZE = 4096  # ours, which is never announced: it is what HTTP/2 begins with
 _OVERHEAD = 32  # of each field, as HPACK counts
+_NEVER_KEPT = (
+    _TABLE_SIZE * 30 // 8
+)  # bytes of Huffman code, of at most 30 bits for each, whose text is larger than the table
 _LONGEST_INTEGER = 5  # bytes after the prefix: 35 bits
 
 
@@ -30,10 +33,14 @@ class Decoded(NamedTuple):
 class HeaderDecoder:
     """Decodes the blocks of one connection, in their order.
 
+    A block has at most `huffman` bytes of Huffman code.
     Of a list larger than `limit` no fields are kept, only its size; one larger than `largest` ends the connection.
     """
 
-    def __init__(self, limit: int, largest: int) -> None:
+    def __init__(self, limit: int, largest: int, huffman: int) -> None:
+        self._huffman = huffman
+        self._huffman_left = huffman
+        self._longest_code = max(limit, _NEVER_KEPT)  # a text is at least as long as its code, or it would not be coded
         self._limit = limit
         self._largest = largest
         self._table = HeaderTable()
@@ -44,6 +51,7 @@ class HeaderDecoder:
     def decode(self, block: bytes) -> Decoded:
         """Return what a complete block holds. Raises ConnectionFault where it is no HPACK or far too large."""
         self._block, self._at, self._changed = block, 0, False
+        self._huffman_left = self._huffman
         try:
             return self._decode()
         except (HPACKError, IndexError) as error:
@@ -116,4 +124,11 @@ class HeaderDecoder:
         if len(text) < length:
             raise HPACKError("a text that does not end")
         self._at += length
-        return decode_huffman(text) if packed else text
+        if not packed:
+            return text
+        if length > self._longest_code:  # its list is refused, and the table keeps no such field
+            return bytes(length)
+        self._huffman_left -= length
+        if self._huffman_left < 0:
+            raise ConnectionFault(ENHANCE_YOUR_CALM, "too much Huffman code in a header block")
+        return decode_huffman(text)

@@ -26,9 +26,9 @@ class KnownBlocks:
 
     __slots__ = ("_decoder", "_known", "_limit", "get")
 
-    def __init__(self, limit: int, largest: int) -> None:
+    def __init__(self, limit: int, largest: int, huffman: int) -> None:
         self._limit = limit
-        self._decoder = HeaderDecoder(limit, largest)
+        self._decoder = HeaderDecoder(limit, largest, huffman)
         self._known: dict[bytes, Head] = {}
         self.get = self._known.get  # what a block means, None where it has to be decoded
 

@@ -12,7 +12,7 @@ class Limits(NamedTuple):
 
     `stream_window` is what clients may send on a stream before its call took it, `window` what they may on all before we read it: calls that take
     nothing hold up no others. A header list beyond `header_list` is refused, one beyond `header_block` bytes on the wire, or `largest_list`, ends
-    the connection.
+    the connection, and so does a block with more than `huffman` bytes of Huffman code, whose decoding holds up all connections.
     """
 
     streams: int = 10_000
@@ -21,7 +21,8 @@ class Limits(NamedTuple):
     frame: int = 4 * 1024 * 1024
     header_list: int = 16 * 1024
     header_block: int = 256 * 1024
-    largest_list: int = 1024 * 1024
+    largest_list: int = 256 * 1024
+    huffman: int = 32 * 1024
 
     def settings(self) -> dict[int, int]:
         """Return what the client is told."""
