@@ -334,3 +334,14 @@ def test_who_follows_the_settings_hears_of_each_change_until_it_ends_that():
     finally:
         change_logging(LogChanges(verbose=0))
     assert [settings.verbose for settings in heard] == [3]
+
+
+@pytest.mark.parametrize("log_format", ["default", "json"])
+def test_the_middle_of_a_very_long_text_and_of_a_traceback_is_left_out(lines, log_format):
+    configure_logging(LogSettings(format=log_format))
+    error = ValueError("x" * 5_000_000 + "the " + "end")
+    LOG.error("failed: %s", error, exc_info=error)
+    text = "".join(lines())
+    assert len(text) < 80_000
+    assert "characters left out" in text
+    assert text.count("the end") == 2

@@ -27,7 +27,8 @@ LOGGER = "tritonpy"
 FIELDS = ("model", "version", "instance", "request_id")
 ESCAPE_VARIABLE = "TRITON_SERVER_ESCAPE_LOG_MESSAGES"
 """Triton's: 0 writes messages as they are, with their line breaks; what a client sends can then begin a line of its own."""
-
+LONGEST_TEXT = 16 * 1024
+"""Characters of a message or of a traceback that are logged: both may hold what a client sent, or what a model raised."""
 LogFormat = Literal["default", "ISO8601", "json"]
 
 
@@ -95,7 +96,7 @@ class LineFormatter(logging.Formatter):
         """Return the line; a table or a traceback follows on lines of its own."""
         time, letter = datetime.fromtimestamp(record.created, UTC), _letter(record.levelno)
         stamp = f"{time:%Y-%m-%dT%H:%M:%SZ} {letter}" if self._iso8601 else f"{letter}{time:%m%d %H:%M:%S.%f}"
-        text = record.getMessage()
+        text = shortened(record.getMessage())
         request_id, model = getattr(record, "request_id", ""), getattr(record, "model", "")
         if request_id and not text.startswith("[request id:"):
             text = f"[request id: {request_id}] {text}"
@@ -145,7 +146,7 @@ class JsonFormatter(logging.Formatter):
             "time": f"{time:%Y-%m-%dT%H:%M:%S.%f}Z",
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": shortened(record.getMessage()),
         }
         whole = "models" if hasattr(record, "models") else "table"
         line |= {name: getattr(record, name) for name in (*FIELDS, whole) if hasattr(record, name)}
@@ -158,7 +159,15 @@ class JsonFormatter(logging.Formatter):
 def _traceback(record: logging.LogRecord) -> str:
     if not record.exc_info or record.exc_info[1] is None:
         return ""
-    return "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
+    return shortened("".join(traceback.format_exception(record.exc_info[1])).rstrip("\n"))
+
+
+def shortened(text: str, most: int = LONGEST_TEXT) -> str:
+    """Return `text`, without its middle where it has more than `most` characters."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters left out ...] {text[-half:]}"
 
 
 class ServerLogHandler(logging.Handler):

@@ -53,6 +53,13 @@ OWN_FLAGS = (
         path="control.load_timeout_s",
         metavar="SECONDS",
     ),
+    Flag(
+        "grpc-model-ready-errors",
+        "GRPC",
+        boolean,
+        "Answer ModelReady of an unknown model or version with an error, as newer Tritons do, instead of ready=false.",
+        path="frontends.grpc.model_ready_errors",
+    ),
 )
 FLAGS = (*OWN_FLAGS, *MEMORY_FLAGS, *TRITON_FLAGS)
 

@@ -182,3 +182,14 @@ def test_an_output_may_go_to_shared_memory():
 def test_any_bytes_give_a_request_or_a_refusal(raw):
     with suppress(TritonError):
         assert decode_request(parse_message(ModelInferRequest, raw), SINK).inputs is not None
+
+
+@pytest.mark.parametrize("raws", [[b"abcd", b"abcd"], [b"abcd", b""], [b"abcd"] * 3])
+def test_more_raw_contents_than_inputs_are_refused(raws):
+    with pytest.raises(InvalidArgument, match=rf"has {len(raws)} raw_input_contents for 1 inputs"):
+        decode(inputs=[Input(name="X", datatype="FP32", shape=[1])], raw_input_contents=raws)
+
+
+def test_raw_contents_beside_inputs_in_shared_memory_are_refused():
+    with pytest.raises(InvalidArgument, match="has 1 raw_input_contents for 0 inputs without shared memory"):
+        decode(inputs=[Input(name="X", datatype="FP32", shape=[1], parameters=REGION)], raw_input_contents=[b"abcd"])

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import InvalidArgument, Unsupported
-from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT
+from tritonpy import InvalidArgument, NotFound, Unavailable, Unsupported
+from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT, model_ready_or_error
 from tritonpy_protos import METHODS
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -105,3 +105,31 @@ def test_wrong_parameters_are_refused_in_tritons_words(name, message, kind, text
         MANAGEMENT[name](engine, message)
     assert refusal.value.message == text
     assert engine.calls == []
+
+
+class Unready(FakeEngine):
+    """Raises when it is asked about a model."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def is_model_ready(self, name, version=-1):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidArgument("Request for unknown model: 'm' is not found"), NotFound("version 7 is not found")]
+)
+def test_an_unknown_model_or_version_is_not_ready(error):
+    asked = pb.ModelReadyRequest(name="m", version="7")
+    assert MANAGEMENT["ModelReady"](Unready(error), asked) == pb.ModelReadyResponse(ready=False)
+    with pytest.raises(type(error)):
+        model_ready_or_error(Unready(error), asked)
+
+
+def test_a_version_that_is_no_number_and_a_server_that_is_not_ready_are_errors():
+    with pytest.raises(InvalidArgument, match="details: stol"):
+        MANAGEMENT["ModelReady"](FakeEngine(), pb.ModelReadyRequest(name="identity", version="x"))
+    with pytest.raises(Unavailable):
+        MANAGEMENT["ModelReady"](Unready(Unavailable("Server not ready")), pb.ModelReadyRequest(name="identity"))

@@ -19,7 +19,7 @@ def test_a_number_is_taken(number):
     assert parse_version(str(number)) == number
 
 
-@pytest.mark.parametrize("text", ["one", "²", " ", "-", ".1", "9" * 19, "9" * 9000])
+@pytest.mark.parametrize("text", ["one", "²", " ", "-", ".1", "9" * 19, "9" * 9000, "1\0", "1\0abc"])
 def test_other_text_is_refused_in_tritons_words(text):
     with pytest.raises(InvalidArgument) as refusal:
         parse_version(text)

@@ -35,6 +35,10 @@ class CallOptions(Options, frozen=True):
     max_response_pool_bytes: Annotated[
         ByteSize, Meta(ge=1, description="bytes of such answers that may wait, the last of them not counted")
     ] = 2**20
+    model_ready_errors: Annotated[
+        bool,
+        Meta(description="ModelReady of an unknown model or version is an error, as in newer Tritons, not ready=false"),
+    ] = False
     restricted_apis: Annotated[
         tuple[Restriction, ...],
         Meta(description="groups of calls that need the header triton-grpc-protocol-KEY with a secret value"),
@@ -59,7 +63,9 @@ def service_of(
     window = Window(options.max_response_pool_size, options.max_response_pool_bytes)
     make = _service_class(context)
     limit, most = options.max_decompressed_size, options.max_body_bytes
-    return make(engine, window, context.log, access, limit, context.tracer, context.memory, most)
+    service = make(engine, window, context.log, access, limit, context.tracer, context.memory, most)
+    service.model_ready_errors = options.model_ready_errors
+    return service
 
 
 def access_of(options: CallOptions, context: FrontendContext) -> GrpcAccess | None:

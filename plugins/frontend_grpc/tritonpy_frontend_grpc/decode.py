@@ -81,6 +81,11 @@ def _inputs(message: ModelInferRequest) -> tuple[dict[str, Tensor], bool]:
             inputs[name] = Tensor(name, datatype, shape, data)
         else:
             inputs[name] = Tensor.from_buffer(name, datatype, shape, data)
+    if taken < len(raws) and message.inputs:
+        raise InvalidArgument(
+            f"the request has {len(raws)} raw_input_contents for {taken} inputs without shared memory "
+            f"for model '{message.model_name}'"
+        )
     return inputs, uses_regions
 
 

@@ -12,7 +12,7 @@ import msgspec
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
-from tritonpy import Engine, InvalidArgument, Unsupported, named_versions
+from tritonpy import Engine, InvalidArgument, NotFound, Unsupported, named_versions
 from tritonpy_frontend_grpc.settings import log_settings, trace_setting
 from tritonpy_frontend_grpc.shared_memory import SHARED_MEMORY
 from tritonpy_frontend_grpc.version import parse_version
@@ -30,6 +30,15 @@ def _server_ready(engine: Engine, _: pb.ServerReadyRequest) -> pb.ServerReadyRes
 
 
 def _model_ready(engine: Engine, asked: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
+    version = parse_version(asked.version)
+    try:
+        return pb.ModelReadyResponse(ready=engine.is_model_ready(asked.name, version))
+    except (NotFound, InvalidArgument):  # clients ask until the model is there
+        return pb.ModelReadyResponse(ready=False)
+
+
+def model_ready_or_error(engine: Engine, asked: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
+    """Answer ModelReady as newer versions of Triton do: raises the error of looking up an unknown model or version."""
     return pb.ModelReadyResponse(ready=engine.is_model_ready(asked.name, parse_version(asked.version)))
 
 

@@ -33,7 +33,7 @@ from tritonpy_frontend_grpc.answering import NO_DECOUPLED, AnswerSink
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.gate import Gate
 from tritonpy_frontend_grpc.known_layouts import KnownLayouts
-from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT
+from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT, model_ready_or_error
 from tritonpy_frontend_grpc.message import parse_message
 from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
@@ -76,6 +76,7 @@ class InferenceService:
             RequestMemory.UNCOUNTED, max_message or RequestMemory.UNCOUNTED
         )  # nothing to ask up to here
         self._unpacking = asyncio.Semaphore(_UNPACKING)
+        self.model_ready_errors = False  # ModelReady of an unknown model is an error
         self._engine = engine
         self._limit = limit
         self._access = access
@@ -104,6 +105,8 @@ class InferenceService:
     def management(self, method: Method) -> Callable[[bytes, Call], Awaitable[Message]]:
         """Return what answers a method of `MANAGEMENT`."""
         function, blocking, access = MANAGEMENT[method.name], method.name in BLOCKING, self._access
+        if method.name == "ModelReady" and self.model_ready_errors:
+            function = model_ready_or_error
         threads = LOAD_CALLS if method.name == "RepositoryModelLoad" else MODEL_CALLS
 
         async def answer(raw: bytes, call: Call) -> Message:

@@ -15,7 +15,7 @@ def parse_version(text: str) -> int:
     if not text:
         return -1
     number = _NUMBER.match(text)
-    if number is None or abs(int(number[1])) > _LARGEST:
+    if number is None or "\0" in text or abs(int(number[1])) > _LARGEST:
         raise InvalidArgument(
             f"failed to get model version from specified version string '{text}' (details: stol), "
             "version should be an integral value > 0"

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import zlib
 
 import pytest
 
-from tritonpy import Internal, now_ns
+from tritonpy import Internal, InvalidArgument, now_ns
 from tritonpy_frontend_grpc.wire.carried_call import CarriedCall
 from tritonpy_frontend_grpc.wire.frames import Frame
 from tritonpy_frontend_grpc.wire.head import Head
@@ -57,7 +59,6 @@ def test_a_call_that_is_done_does_not_expire_and_says_so_to_everybody_who_asked(
 
 def test_a_frame_is_compressed_in_the_way_that_the_head_says():
     assert Call().unframed(Frame(0, b"a")) == b"a"
-    assert Call((b"grpc-encoding", b"gzip")).unframed(Frame(1, b"packed")) == b"packed"
     for call, packed in (
         (Call(), 1),
         (Call((b"grpc-encoding", b"identity")), 1),
@@ -65,3 +66,28 @@ def test_a_frame_is_compressed_in_the_way_that_the_head_says():
     ):
         with pytest.raises(Internal, match="the call does not say how"):
             call.unframed(Frame(packed, b"a"))
+
+
+MESSAGE = b"\x0a\x01m"
+GZIP, DEFLATE = gzip.compress(MESSAGE), zlib.compress(MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "message"), [(b"gzip", GZIP), (b"deflate", DEFLATE), (b"gzip", b""), (b"deflate", b"")]
+)
+def test_a_message_that_is_compressed_as_its_call_says_is_taken(encoding, message):
+    assert Call((b"grpc-encoding", encoding)).unframed(Frame(1, message)) == message
+
+
+@pytest.mark.parametrize(
+    ("encoding", "message"), [(b"gzip", MESSAGE), (b"deflate", MESSAGE), (b"gzip", DEFLATE), (b"deflate", GZIP)]
+)
+def test_a_message_that_is_not_compressed_as_its_call_says_is_refused_in_grpc_s_words(encoding, message):
+    with pytest.raises(Internal, match=f"Unexpected error decompressing data for algorithm {encoding.decode()}"):
+        Call((b"grpc-encoding", encoding)).unframed(Frame(1, message))
+
+
+@pytest.mark.parametrize("message", [GZIP, DEFLATE])
+def test_a_compressed_message_that_is_not_marked_so_is_refused(message):
+    with pytest.raises(InvalidArgument, match="compressed and not marked so"):
+        Call((b"grpc-encoding", b"gzip")).unframed(Frame(0, message))

@@ -7,8 +7,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, now_ns
+from tritonpy import Internal, InvalidArgument, now_ns
 from tritonpy_frontend_grpc.call import Call
+from tritonpy_frontend_grpc.unpacking import packed_as
 from tritonpy_frontend_grpc.wire.head import timeout_ns
 
 if TYPE_CHECKING:
@@ -62,7 +63,13 @@ class CarriedCall(Call):
             callback()
 
     def unframed(self, frame: Frame) -> bytes:
-        """Return the message of a frame, still compressed if it came so. Raises Internal where nobody said how."""
-        if frame.packed and (frame.packed != 1 or self.head.headers.get(b"grpc-encoding", b"identity") == b"identity"):
-            raise Internal("a message is marked as compressed, and the call does not say how")
+        """Return the message of a frame, still compressed if it came so. Raises TritonError where it is not what its flag says."""
+        if frame.packed:
+            encoding = self.head.headers.get(b"grpc-encoding", b"identity")
+            if frame.packed != 1 or encoding == b"identity":
+                raise Internal("a message is marked as compressed, and the call does not say how")
+            if frame.message and packed_as(frame.message) != encoding:
+                raise Internal(f"Unexpected error decompressing data for algorithm {encoding.decode('latin-1')}")
+        elif packed_as(frame.message):
+            raise InvalidArgument("unable to parse the request: it is compressed and not marked so")
         return frame.message
