@@ -7,7 +7,7 @@ from tritonpy.cli.serve import FLAGS
 from tritonpy.config.positions import Position, Positions
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import decode_server_config
-from tritonpy.config.server.latency_settings import LatencySettings
+from tritonpy.config.server.latency_settings import DEFAULT_QUANTILES, LatencySettings, parse_quantiles
 
 
 def merged(raw, origins=None, **given):
@@ -80,6 +80,39 @@ def test_distributions_of_latencies_are_measured_by_the_server_itself():
         "latencies": {"histograms": "true", "summaries": "true", "quantiles": "0.5:0.05,0.9:0.01"},
     }
     assert decode_server_config(result).latencies == LatencySettings(True, True, "0.5:0.05,0.9:0.01")
+
+
+@pytest.mark.parametrize(
+    ("text", "quantiles", "warning"),
+    [
+        ("0.1:0.0.1", "0.1:0.0001", "'0.1:0.0.1' is read as 0.1:0.0001"),
+        ("0.9:0.01,0.1:0.0.1", "0.9:0.01,0.1:0.0001", "'0.1:0.0.1' is read as 0.1:0.0001"),
+        ("0.5abc:0.05xyz", "0.5:0.05", "'0.5abc:0.05xyz' is read as 0.5:0.05"),
+        ("0.1:0.2:0.3", "0.1:0.2", "'0.1:0.2:0.3' is read as 0.1:0.2"),
+        ("0.5:2", "0.5:0.999", "'0.5:2' is read as 0.5:0.999"),
+        (
+            "0.5:0.05,half",
+            "0.5:0.05",
+            "Invalid option: [half]. No ':' delimiter found. Expected format is <quantile>:<error>",
+        ),
+        ("0.5:0.05,0.9:", "0.5:0.05", "Invalid option: [0.9:]. Error: stod"),
+        ("0.5:0.05,1.5:0.1", "0.5:0.05", "'1.5:0.1' is left out: a quantile lies between 0 and 1"),
+        ("half", DEFAULT_QUANTILES, "no quantile is left, the default ones are used"),
+    ],
+)
+def test_quantiles_are_read_as_leniently_as_in_triton_with_a_warning(text, quantiles, warning):
+    flags = read_flags(FLAGS, {"metrics-config": [f"summary_quantiles={text}"]})
+    assert flags.warnings[-1] == f"--metrics-config: summary_quantiles: {warning}"
+    result = overlay(None, flags, Origins())
+    assert result == {"latencies": {"quantiles": quantiles}}
+    assert decode_server_config(result).latencies.quantiles == quantiles
+
+
+def test_quantiles_that_are_right_are_taken_without_a_warning():
+    flags = read_flags(FLAGS, {"metrics-config": ["summary_quantiles= 0.5 : 0.05,1e-1:0.01,"]})
+    assert flags.warnings == []
+    quantiles = overlay(None, flags, Origins())["latencies"]["quantiles"]
+    assert parse_quantiles(quantiles) == {0.5: 0.05, 0.1: 0.01}
 
 
 def test_a_bad_setting_is_blamed_on_its_flag():

@@ -28,7 +28,7 @@ class Flag:
     A refused flag is accepted with its `default`, which asks for nothing. `repeated`: each use adds to a list.
     `keyed`: the text is `[name,]setting=value` and the setting goes below `path`, or to the path that `elsewhere` has for it;
     one of `lists` is a list to which each use adds. Of two uses for one setting the last one counts, unless `combine` makes other values of
-    all of them. `bare`: it takes no value.
+    all of them. `revise` returns the values as the configuration takes them, and warnings. `bare`: it takes no value.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Flag:
     lists: frozenset[str] = frozenset()
     combine: Callable[[list[Value]], list[Value]] | None = None
     bare: bool = False
+    revise: Callable[[list[Value]], tuple[list[Value], list[str]]] | None = None
     metavar: str = "VALUE"
 
     def meaning(self) -> str:

@@ -26,6 +26,7 @@ class GivenFlags:
 
     settings: list[tuple[Flag, list[Any]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def names(self) -> set[str]:
         """Return which flags set something."""
@@ -49,6 +50,9 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
         elif flag.status is Status.NO_EFFECT:
             result.notes.append(f"--{flag.name} has no effect: {flag.note}")
         elif flag.status is Status.IMPLEMENTED:
+            if flag.revise is not None:
+                values, warnings = flag.revise(values)
+                result.warnings += [f"--{flag.name}: {warning}" for warning in warnings]
             result.settings.append((flag, values if flag.combine is None else flag.combine(values)))
     if problems:
         raise BadFlags(problems)

@@ -208,6 +208,8 @@ def _with_model(
 def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stack: ExitStack) -> int:
     configure_logging(config.logging)
     log_uncaught_exceptions()
+    for warning in given.warnings:
+        LOG.warning("%s", warning)
     for note in given.notes:
         LOG.info(note)
     if "strict-model-config" in given.names():

@@ -22,6 +22,7 @@ from tritonpy.cli.flag import (
 from tritonpy.cli.instance_flags import fewest, host_setting, resource
 from tritonpy.cli.protocol_flags import GRPC, HTTP
 from tritonpy.cli.trace_flag import trace_level, trace_setting
+from tritonpy.config.server.latency_settings import read_lenient_quantiles
 
 
 def _none(name: str, group: str, parse: Parse, text: str, note: str) -> Flag:
@@ -140,6 +141,21 @@ VERTEX = (
     _no("vertex-ai-default-model", _G, plain, "The model that serves plain requests.", _VERTEX),
 )
 
+
+def _revise_metrics_settings(values: list[tuple[str, str, str]]) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Read quantiles as leniently as Triton does."""
+    revised: list[tuple[str, str, str]] = []
+    warnings: list[str] = []
+    for name, key, text in values:
+        if not name and key == "summary_quantiles":
+            quantiles, found = read_lenient_quantiles(text)
+            warnings += found
+            revised.append((name, key, quantiles))
+        else:
+            revised.append((name, key, text))
+    return revised, warnings
+
+
 _G = "Metrics"
 METRICS = (
     Flag("allow-metrics", _G, boolean, "Serve metrics.", path="frontends.metrics"),
@@ -164,6 +180,7 @@ METRICS = (
             "summary_latencies": "latencies.summaries",
             "summary_quantiles": "latencies.quantiles",
         },
+        revise=_revise_metrics_settings,
         metavar="SETTING=VALUE",
     ),
 )

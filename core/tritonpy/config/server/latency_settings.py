@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -28,6 +29,10 @@ class LatencySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = DEFAULT_QUANTILES
 
 
+_NUMBER = re.compile(r"\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)")
+_ERRORS = 0.0001, 0.999
+"""The smallest and the largest error that a lenient text can have: a smaller one would keep too many latencies."""
+
 NO_LATENCIES = LatencySettings()
 
 
@@ -45,3 +50,38 @@ def _pair(text: str) -> tuple[float, float]:
     if not colon or not all(0 < number < 1 for number in pair):
         raise ValueError(f"'{text}' is not <quantile>:<error>, two numbers between 0 and 1")
     return pair
+
+
+def read_lenient_quantiles(text: str) -> tuple[str, list[str]]:
+    """Return the list that Triton reads in `text`, for `parse_quantiles`, and a warning for each item that is not taken as it stands.
+
+    Triton takes the number that a text begins with, leaves out items without one, and falls back to its default quantiles where none is left.
+    """
+    items: list[str] = []
+    warnings: list[str] = []
+    for item in filter(None, text.split(",")):
+        try:
+            parse_quantiles(item)
+        except ValueError:
+            found, warning = _lenient_item(item)
+            items += found
+            warnings.append(f"summary_quantiles: {warning}")
+        else:
+            items.append(item)
+    if not items:
+        warnings.append("summary_quantiles: no quantile is left, the default ones are used")
+    return ",".join(items) or DEFAULT_QUANTILES, warnings
+
+
+def _lenient_item(item: str) -> tuple[list[str], str]:
+    """Return the item as `parse_quantiles` takes it, if that is possible, and what to say of it."""
+    before, colon, behind = item.partition(":")
+    if not colon:
+        return [], f"Invalid option: [{item}]. No ':' delimiter found. Expected format is <quantile>:<error>"
+    first, second = _NUMBER.match(before), _NUMBER.match(behind)
+    if first is None or second is None:
+        return [], f"Invalid option: [{item}]. Error: stod"
+    quantile, error = float(first[1]), min(max(float(second[1]), _ERRORS[0]), _ERRORS[1])
+    if not 0 < quantile < 1:
+        return [], f"'{item}' is left out: a quantile lies between 0 and 1"
+    return [f"{quantile}:{error}"], f"'{item}' is read as {quantile}:{error}"
