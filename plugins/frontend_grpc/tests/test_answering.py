@@ -15,6 +15,7 @@ from .fake_engine import run
 class Call:
     def __init__(self, over=False):
         self.over = over
+        self.answers, self.first = 0, None
 
 
 def answered_by(*pairs, end=None):
@@ -92,3 +93,26 @@ def test_who_raises_when_a_call_ends_keeps_no_other_from_its_answer():
 
     run(scenario)
     assert seen == calls
+
+
+def sent_by_a_sender(*values):
+    """Return the responses of a response sender, of which none is final, and its empty final one."""
+    responses = [numbers(value) for value in values]
+    for response in responses:
+        response.final = False
+    return [*responses, InferResponse((), "m", 1, "abc", empty=True)]
+
+
+def test_a_call_ends_with_its_one_answer_when_the_final_one_is_empty():
+    call = Call()
+    ((_, answer),) = answered_by(*[(call, each) for each in sent_by_a_sender(7)])
+    assert ModelInferResponse.FromString(answer).raw_output_contents[0] == np.full(2, 7, np.int32).tobytes()
+
+
+@pytest.mark.parametrize("last", [numbers(3), InferResponse((), error=Internal("no second one"))])
+def test_a_call_that_is_answered_twice_ends_with_an_error(last):
+    call = Call()
+    first, _ = sent_by_a_sender(1)
+    ((_, answer),) = answered_by((call, first), (call, last))
+    assert isinstance(answer, Wrapped)
+    assert str(answer) == "expected a single response, got 2"

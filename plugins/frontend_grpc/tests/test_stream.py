@@ -234,3 +234,20 @@ def test_whoever_sends_is_told_of_each_answer():
     before = talk.changes
     talk.answer(slot, InferResponse((), "decoupled", 1, empty=True))
     assert talk.changes == before + 1
+
+
+@pytest.mark.parametrize("ends_on_error", [False, True])
+def test_a_model_that_answers_once_and_fails_to_answer_again_has_its_first_answer_sent_alone(ends_on_error):
+    talk = Talk(ends_on_error=ends_on_error)
+    slot, asked = talk.ask("later", "a"), talk.ask("later", "b", parameters=ASKED)
+    for each in (slot, asked):
+        talk.answer(each, number(each.request, 1))
+        talk.answer(each, InferResponse((), "later", 1, each.id, error=Internal("no second one")))
+    messages = talk.sent()
+    assert [(message.infer_response.id, message.error_message) for message in messages] == [
+        ("a", ""),
+        ("b", ""),
+        ("b", ""),
+    ]
+    assert messages[2].infer_response.parameters["triton_final_response"].bool_param
+    assert talk.stream.idle

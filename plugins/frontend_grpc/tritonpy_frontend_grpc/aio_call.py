@@ -48,9 +48,7 @@ class AioInferCall(InferCall):
     __slots__ = ("_context", "outcome")
 
     def __init__(self, context: Context, outcome: asyncio.Future[bytes | TritonError]) -> None:
-        self.over = False
-        self.request = None
-        self.memory = None
+        super().__init__()
         self.outcome = outcome
         self._context = context
 

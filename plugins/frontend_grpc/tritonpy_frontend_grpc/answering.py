@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tritonpy import DecoupledRefused, InferRequest, InferResponse, TritonError, TurnSink, Unsupported
+from tritonpy import DecoupledRefused, InferRequest, InferResponse, Internal, TritonError, TurnSink, Unsupported
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.encode import encode_response
 
@@ -37,12 +37,26 @@ class AnswerSink(TurnSink):
             call: InferCall = request.tag
             if call.over:
                 continue
+            if not response.final:  # of a response sender: the call ends with the final answer, which may be empty
+                call.answers += 1
+                call.first = call.first or response
+                continue
             try:
+                if call.answers:
+                    response = _only(call, response)
                 plain = response.error is None and request.trace is None
                 answer = encode_response(response) if plain else _answer(request, response)
             except Exception as error:
                 answer = self._failure(error)
             end(call, answer)
+
+
+def _only(call: InferCall, last: InferResponse) -> InferResponse:
+    """Return the one answer of a call that had some before the final one. Raises Internal, with Triton's text, where it had several."""
+    answers, first, call.first = call.answers + (not last.empty), call.first, None
+    if answers != 1 or first is None:
+        raise Internal(f"expected a single response, got {answers}")
+    return first
 
 
 def _answer(request: InferRequest, response: InferResponse) -> bytes | TritonError:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tritonpy import ClientMemory, InferRequest, Reservation, TritonError
+    from tritonpy import ClientMemory, InferRequest, InferResponse, Reservation, TritonError
 
 Metadata = Iterable[tuple[str, Any]]
 """Keys in lower case with texts, or with bytes where the key ends with `-bin`; what belongs to gRPC itself is not in it."""
@@ -44,10 +44,12 @@ class _Accounted(Call):
 class InferCall(_Accounted):
     """A call of ModelInfer, which is answered without a task of its own; that it is over, and its request, are the service's to say."""
 
-    __slots__ = ("memory", "over", "request")
+    __slots__ = ("answers", "first", "memory", "over", "request")
 
     def __init__(self) -> None:
         self.over = False
+        self.answers = 0  # before the final one
+        self.first: InferResponse | None = None
         self.request: InferRequest | None = None
         self.memory: Reservation | None = None  # for its message, as long as anything refers to the call
 

@@ -27,7 +27,8 @@ class Slot:
     """One request of a stream, from its arrival to its last answer; it is the request's tag."""
 
     __slots__ = (
-        "complete", "empty_final", "id", "in_turn", "model", "nbytes", "replies", "request", "room", "stream", "trace", "version",
+        "complete", "empty_final", "id", "in_turn", "model", "nbytes", "replied", "replies", "request", "room", "stream",
+        "trace", "version",
     )  # fmt: skip
 
     def __init__(self, stream: Stream) -> None:
@@ -37,6 +38,7 @@ class Slot:
         self.nbytes = 0  # of the request, as far as the stream counts it
         self.in_turn = True  # False: decoupled, sends whenever it has something
         self.request: InferRequest | None = None
+        self.replied = False  # some answer was no error
         self.replies: list[bytes] = []  # answers that wait for their turn
         self.complete = False
         self.trace: StreamTrace | None = None
@@ -200,9 +202,16 @@ class Stream:
         if response.error is not None:
             if response.refused:
                 return encode_refusal(response.error.message, slot.id)
+            if slot.in_turn and slot.replied:
+                # A model that answers once tried to answer again. As in Triton the client has its answer, and the log the error.
+                return self._empty_final(slot)
             return response.error if self._ends_on_error else self._failure(slot, response.error, response.final)
         if not response.empty:
+            slot.replied = True
             return encode_stream_response(response)
+        return self._empty_final(slot)
+
+    def _empty_final(self, slot: Slot) -> bytes | None:
         return encode_empty_final(slot.id, slot.model, slot.version) if slot.empty_final else None
 
     def _failure(self, slot: Slot, error: TritonError, final: bool) -> bytes:

@@ -25,6 +25,8 @@ class CarriedInferCall(CarriedCall, InferCall):
     """One call: reads its message, hands it over, and sends the answer."""
 
     joins = True  # its message need not be looked at before it is handed over
+    answers = 0
+    first = None
     over = False
     request = None
     memory: Reservation | None = None
