@@ -73,7 +73,7 @@ def test_good_options_pass(manager):
     check(
         manager,
         frontends={"http": {"port": 1}, "other": {"port": 2}},
-        backends={"toy": {"key": "a", "max-size": "1KiB"}},
+        backends={"toy": {"key": "a", "max-size": "1KiB", "isolation": "process"}},
     )
 
 

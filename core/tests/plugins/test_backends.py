@@ -162,3 +162,17 @@ def test_wrong_options_of_a_folder_are_found_at_the_start(folders):
     with pytest.raises(InvalidServerConfig, match=r"backends\.mine"):
         with_folders(folders, {"mine": {"threads": 0}}, python=Tuned).check_options()
     with_folders(folders, {"mine": {"threads": 0}}).check_options()  # nobody knows what they may be
+
+
+@pytest.mark.parametrize("name", ["plain", "tuned"])
+def test_every_backend_has_the_option_that_says_where_its_models_run(name):
+    assert backends().isolation(name) is None
+    assert backends({name: {"isolation": "process"}}).isolation(name) == "process"
+    assert backends(defaults={"isolation": "process"}).isolation(name) == "process"
+    assert backends({name: {"isolation": "thread"}}, {"isolation": "process"}).isolation(name) == "thread"
+    assert backends({name: {"isolation": "process"}}).options(name) == backends().options(name)
+
+
+def test_another_word_for_where_models_run_is_refused():
+    with pytest.raises(InvalidServerConfig, match=r"backends\.plain\.isolation: .*process"):
+        backends({"plain": {"isolation": "proces"}}).options("plain")

@@ -63,7 +63,8 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
     for section, (hook, what) in SECTIONS.items():
         for name, raw in _named(config, section, manager).items():
             path = f"{section}.{name}"
-            in_folder = section == "backends" and backends.folder(name) is not None
+            is_backend = section == "backends"
+            in_folder = is_backend and backends.folder(name) is not None
             try:
                 registered = manager.get(hook, PYTHON if in_folder else name, what)
             except PluginError as error:
@@ -71,7 +72,7 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
                 continue
             kind = class_of(name) if section == "frontends" else registered.load()
             try:
-                options = backends.options(name) if in_folder else decode_options(kind.Options, raw, path)
+                options = backends.options(name) if is_backend else decode_options(kind.Options, raw, path)
             except InvalidServerConfig as error:
                 errors.append(error)
                 continue

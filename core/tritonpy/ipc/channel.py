@@ -158,6 +158,11 @@ class Channel:
             self._substitute[0].wake()
 
     @property
+    def unused_bytes(self) -> int:
+        """How much shared memory is kept for the next frames."""
+        return self._endpoint.unused_bytes
+
+    @property
     def closed(self) -> bool:
         """Whether there is no way to the server: then nothing that it would say may be waited for."""
         return self._closed

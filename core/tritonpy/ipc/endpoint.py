@@ -122,6 +122,11 @@ class Endpoint:
             self._known.learn(frame.extras)
         return unpack(frame.words, at, frame.payload, self._known, make, place)
 
+    @property
+    def unused_bytes(self) -> int:
+        """How much shared memory is kept for the next frames."""
+        return self._lender.unused_bytes
+
     def close(self) -> None:
         """Free what no view holds."""
         self._lender.close()

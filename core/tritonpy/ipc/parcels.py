@@ -84,6 +84,11 @@ class Lender:
         forgotten, self._forgotten = self._forgotten, []
         return forgotten
 
+    @property
+    def unused_bytes(self) -> int:
+        """How much memory is kept to be lent again."""
+        return self._unused_bytes + sum(parcel.size for parcel in tuple(self._back))
+
     def close(self) -> None:
         """Give everything up, without a word to the other side."""
         for parcel in (*self._lent.values(), *self._back, *self._unused.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -20,7 +20,17 @@ from tritonpy.plugins.python_based import MODEL_FILE, PYTHON, BackendFolders
 log = logging.getLogger("tritonpy.plugins")
 
 HOOK = "tritonpy_backends"
+ISOLATION = "isolation"
 DEFAULT_MAX_BATCH_SIZE = 4  # Triton's, for models that can batch and do not say how far
+
+
+class IsolationOption(Options, frozen=True):
+    """The option that the server itself reads, of every backend."""
+
+    isolation: Annotated[
+        Literal["process", "thread"] | None,
+        msgspec.Meta(description="Where instances run, of models whose own parameter `isolation` does not say it."),
+    ] = None
 
 
 class Backends:
@@ -42,6 +52,7 @@ class Backends:
         self._defaults = {_key(key): value for key, value in defaults.items()}
         self.folders = folders or BackendFolders()
         self._decoded: dict[tuple[str, bool], Options] = {}
+        self._isolation: dict[tuple[str, bool], str | None] = {}
 
     def get(self, name: str, runtime: str = "") -> type[Backend]:
         """Return the class. Raises PluginError naming the package to install."""
@@ -68,6 +79,11 @@ class Backends:
             self._decoded[key] = self._decode(name, runtime)
         return self._decoded[key]
 
+    def isolation(self, name: str, runtime: str = "") -> str | None:
+        """Return where the instances of all models of the backend run, "process" or "thread"; None where nothing says it."""
+        self.options(name, runtime)
+        return self._isolation[name, self.folder(name, runtime) is not None]
+
     def _registered(self, name: str) -> type[Backend]:
         backend: type[Backend] = self._plugins.get(HOOK, name, "backend").load()
         return backend
@@ -77,7 +93,16 @@ class Backends:
         known = {_key(field.name) for field in msgspec.structs.fields(kind)}
         shared = {key: value for key, value in self._defaults.items() if key in known}
         inherited = self._own(PYTHON) if self.folder(name, runtime) is not None else {}
-        return decode_options(kind, shared | inherited | self._own(name), f"backends.{name}")
+        given = self._defaults_of(ISOLATION) | shared | inherited | self._own(name)
+        path = f"backends.{name}"
+        isolated = decode_options(IsolationOption, {k: v for k, v in given.items() if k == ISOLATION}, path)
+        self._isolation[name, self.folder(name, runtime) is not None] = isolated.isolation
+        if ISOLATION not in known:
+            given.pop(ISOLATION, None)
+        return decode_options(kind, given, path)
+
+    def _defaults_of(self, key: str) -> dict[str, Any]:
+        return {key: self._defaults[key]} if key in self._defaults else {}
 
     def _own(self, name: str) -> dict[str, Any]:
         return {_key(key): value for key, value in self._options.get(name, {}).items()}

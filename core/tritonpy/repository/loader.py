@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from tritonpy.model.labels import read_labels
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.warmup_samples import warmup_samples
+from tritonpy.plugins.backends import Backends
 from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.local import list_model
@@ -41,7 +42,7 @@ from tritonpy.repository.reading import placed, read_config, string_parameters
 from tritonpy.repository.runtime import runtime_of
 from tritonpy.repository.surroundings import Surroundings
 from tritonpy.runners.instances import Instances
-from tritonpy.runners.isolation import isolated, loads_elsewhere
+from tritonpy.runners.isolation import PARAMETER, isolated, loads_elsewhere
 from tritonpy.runners.local import LocalRunner
 from tritonpy.runners.runner import Runner
 from tritonpy.runners.workers.runner import WorkerRunner
@@ -324,7 +325,7 @@ class ModelLoader:
             config=config,
             directory=prepared.directory,
             path=prepared.directory / str(version),
-            parameters=string_parameters(config),
+            parameters=_parameters(config, backends),
             output_types={
                 output.name: DATATYPE_OF_NUMBER[output.data_type].name
                 for output in config.output
@@ -409,3 +410,10 @@ class ModelLoader:
             return self._around.plugins.get(hook, name, what).load()
         except StartupError as error:
             raise InvalidArgument(f"model '{model}': {error}") from error
+
+
+def _parameters(config: ModelConfig, backends: Backends) -> Mapping[str, str]:
+    """Return the model's own parameters, and those that the server's configuration gives to all models of its backend."""
+    own = string_parameters(config)
+    isolation = backends.isolation(config.backend, config.runtime) if config.backend else None
+    return own if isolation is None or PARAMETER in own else {**own, PARAMETER: isolation}

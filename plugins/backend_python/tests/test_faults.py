@@ -249,3 +249,25 @@ def test_loading_and_unloading_leaves_nothing_behind(tmp_path: Path) -> None:
             cycle()
         wait_for(lambda: descriptors() <= before)
         wait_for(lambda: mapped() <= mapped_before)
+
+
+FREE = """
+def execute(self, requests):
+    import c_python_backend_utils
+    free = c_python_backend_utils.shared_memory.free_memory()
+    for request in requests:
+        if request.inputs()[0].as_numpy().min() < 0:
+            os._exit(3)
+    rows = int(requests[0].inputs()[0].as_numpy()[0, 0])
+    return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.full((1, rows), free))]) for r in requests]
+"""
+
+
+def test_free_shared_memory_is_what_is_kept_for_outputs_and_the_same_after_a_restart(tmp_path: Path) -> None:
+    write_model(tmp_path, "free", FREE)
+    with served(tmp_path) as server:
+        for _ in range(2):
+            assert ask(server, "free", (100_000,))[0, 0] == 0
+            wait_for(lambda: ask(server, "free", (1,))[0, 0] >= 100_000 * 8)
+            with pytest.raises(InferenceServerException, match="exited with status 3"):
+                ask(server, "free", (-1,))

@@ -16,10 +16,12 @@ from tritonpy_worker.api.request import InferenceRequest
 from tritonpy_worker.api.response import InferenceResponse
 from tritonpy_worker.api.response_iterator import ResponseIterator
 from tritonpy_worker.api.response_sender import InferenceResponseSender
+from tritonpy_worker.api.shared_memory import SharedMemory
 from tritonpy_worker.api.tensor import Tensor
 from tritonpy_worker.api.trace import InferenceTrace
 
 COUNTER, GAUGE, HISTOGRAM = MetricKind
+shared_memory = SharedMemory()
 
 __all__ = [
     "COUNTER",
@@ -38,10 +40,12 @@ __all__ = [
     "MetricKind",
     "PreferredMemory",
     "ResponseIterator",
+    "SharedMemory",
     "Tensor",
     "TritonError",
     "TritonModelException",
     "is_model_ready",
     "load_model",
+    "shared_memory",
     "unload_model",
 ]

@@ -20,7 +20,7 @@ TRITONS_IN_C = [
     "COUNTER", "GAUGE", "HISTOGRAM", "InferenceRequest", "InferenceResponse", "InferenceResponseSender", "InferenceTrace",
     "Logger", "MemoryType", "Metric", "MetricFamily", "MetricKind", "PreferredMemory", "ResponseIterator",
     "TRITONSERVER_MEMORY_CPU", "TRITONSERVER_MEMORY_GPU", "Tensor", "TritonError", "TritonModelException",
-    "is_model_ready", "load_model", "unload_model",
+    "SharedMemory", "is_model_ready", "load_model", "shared_memory", "unload_model",
 ]  # fmt: skip
 
 

@@ -51,6 +51,9 @@ class ChannelHost(Host):
         self._substitute = Substitute(channel, self._calls.awaited)
         channel.on(Kind.CANCEL, self.open.cancel)
 
+    def free_shared_memory(self) -> int:
+        return self._channel.unused_bytes
+
     def listen(self) -> None:
         """Have questions of the server heard while the model executes."""
         self._substitute.start(ticking=True)

@@ -33,6 +33,10 @@ class Host(ABC):
         if not self.executing:
             raise TritonModelException("BLS is only supported during the 'execute' function.")
 
+    def free_shared_memory(self) -> int:
+        """Return how many bytes of shared memory are kept for outputs and not used now; there are none where tensors are passed as they are."""
+        return 0
+
     def end_abandoned(self, request: int, begun: bool) -> None:
         """Give a request that the model let go of the final answer that it owes: an error, unless it has `begun` to answer."""
         if begun:
