@@ -88,6 +88,11 @@ def test_every_process_serves_and_everything_is_counted_once(fleet: Served) -> N
     fleet.wait(lambda: counted in metrics(fleet), "the metrics count the same")
 
 
+def test_each_process_tells_of_its_share_of_the_memory_of_requests(fleet: Served) -> None:
+    shares = [f'nv_request_memory_limit_bytes{{process="{number}"}} ' for number in range(2)]
+    fleet.wait(lambda: all(share in metrics(fleet) for share in shares), "the metrics show the shares")
+
+
 BAD: list[tuple[str, str | None]] = [
     ("/v2", None),
     ("/v2/health/live", None),

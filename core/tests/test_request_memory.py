@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tritonpy import RequestMemory, RequestMemoryFull, ResourceExhausted
-from tritonpy.request_memory import SMALL, memory_limit, request_memory
+from tritonpy.request_memory import SMALL, memory_limit, memory_metrics, request_memory
 
 MIB = 2**20
 
@@ -164,3 +164,10 @@ def test_the_memory_limit_is_the_least_of_all_that_count(
 
 def test_without_control_groups_physical_memory_counts(tmp_path: Path) -> None:
     assert memory_limit(tmp_path) == PHYSICAL
+
+
+def test_the_metrics_of_several_processes_have_their_names() -> None:
+    families = memory_metrics({"0": [1, 2, 3], "1": [4, 5, 6]})
+    used = families[0].metrics
+    assert [(metric.labels, metric.value) for metric in used] == [({"process": "0"}, 1.0), ({"process": "1"}, 4.0)]
+    assert memory_metrics({}) == []

@@ -10,6 +10,7 @@ import os
 import resource
 import threading
 from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -63,12 +64,13 @@ class RequestMemory:
             "increase the limit."
         )
 
-    def metrics(self) -> list[FamilySnapshot]:
+    def values(self) -> list[int]:
         """Return what is reserved, the limit, and how often there was no room."""
-        return [
-            FamilySnapshot(name, text, kind, [MetricSnapshot({}, float(value))])
-            for (name, text, kind), value in zip(FAMILIES, (self.used, self.limit, self.refused), strict=True)
-        ]
+        return [self.used, self.limit, self.refused]
+
+    def metrics(self) -> list[FamilySnapshot]:
+        """Return the same as metrics."""
+        return memory_metrics({"": self.values()})
 
     def _take(self, client: ClientMemory, nbytes: int) -> bool:
         with self._lock:
@@ -96,12 +98,27 @@ class RequestMemory:
             self._used -= nbytes
 
 
-FAMILIES = (
+_FAMILIES = (
     ("nv_request_memory_bytes", "Bytes of requests and unsent answers that frontends hold", MetricKind.GAUGE),
     ("nv_request_memory_limit_bytes", "Most bytes of requests and unsent answers, 0 for any number", MetricKind.GAUGE),
     ("nv_request_memory_refusals", "Number of times that a request or an answer found no memory", MetricKind.COUNTER),
-)
-"""Name, description and kind of each metric."""
+)  # name, description and kind of each metric
+
+
+def memory_metrics(values: Mapping[str, Sequence[int]]) -> list[FamilySnapshot]:
+    """Return the metrics for the `values` of each process, by its name; "" is the only one of a server."""
+    return [
+        FamilySnapshot(
+            name,
+            text,
+            kind,
+            [
+                MetricSnapshot({"process": process} if process else {}, float(each[at]))
+                for process, each in values.items()
+            ],
+        )
+        for at, (name, text, kind) in enumerate(_FAMILIES if values else ())
+    ]
 
 
 class ClientMemory:

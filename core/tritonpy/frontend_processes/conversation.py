@@ -37,6 +37,13 @@ class _LoadSaid(msgspec.Struct):
     versions: list[int]
 
 
+class _MemoryMessage(msgspec.Struct):
+    """What `RequestMemory.values` of a process returns."""
+
+    process: str
+    values: list[int]
+
+
 class _Respondent(Respondent):
     """`load_model` is the one verb whose frame has tensors: files may be large."""
 
@@ -47,9 +54,11 @@ class _Respondent(Respondent):
         connection: Connection,
         metrics: MetricHandles,
         changed: Callable[[], None],
+        request_memory: dict[str, list[int]],
     ) -> None:
         verbs: Verbs = {
             **metrics.verbs(),
+            "request_memory": (_MemoryMessage, lambda said: request_memory.update({said.process: said.values})),
             "log_record": (RecordSaid, write_record),
             "engine": (MethodSaid, self._call),
         }
@@ -82,6 +91,7 @@ class Conversation:
 
     `metrics` are those that frontends make; the handles of this process are given up with `forget_metrics`, later than the rest, so that
     a successor finds the counts. `changed()` is called where an operation may have changed what the process knows of models.
+    `request_memory` takes what processes tell of their memory of requests.
     """
 
     def __init__(
@@ -92,12 +102,15 @@ class Conversation:
         loop: asyncio.AbstractEventLoop,
         connection: Connection,
         changed: Callable[[], None],
+        request_memory: dict[str, list[int]] | None = None,
     ) -> None:
         self._loop = loop
         self._connection = connection
         self._guests = Guests(engine, tracer, loop, connection)
         self._metrics = MetricHandles(metrics)
-        self._respondent = _Respondent(engine, loop, connection, self._metrics, changed)
+        self._respondent = _Respondent(
+            engine, loop, connection, self._metrics, changed, {} if request_memory is None else request_memory
+        )
         self._asked = OpenQuestions(loop, connection, _outcome)
         self._hear: dict[int, Callable[[Frame], None]] = {
             **self._guests.hear,

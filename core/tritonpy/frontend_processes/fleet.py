@@ -20,6 +20,7 @@ from tritonpy.frontend_processes.conversation import Conversation
 from tritonpy.frontend_processes.frontend_process import FrontendProcess
 from tritonpy.frontend_processes.start import Start, TracerState
 from tritonpy.logs import LogSettings, follow_log_settings, log_settings
+from tritonpy.request_memory import memory_metrics
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.tracing.tracing import Tracing
 
@@ -38,6 +39,8 @@ class Fleet:
         self._config = config
         self._tracing = tracing
         self._metrics = ModelMetrics(metrics)
+        self._request_memory: dict[str, list[int]] = {}
+        metrics.add_source(lambda: memory_metrics(self._request_memory))
         self._frontends: dict[str, Frontend] = {}
         self._claimed: dict[str, Claimed] = {}
         self._engine: Engine
@@ -126,7 +129,15 @@ class Fleet:
 
     def _converse(self, connection: Connection) -> Conversation:
         assert self._loop is not None  # noqa: S101
-        return Conversation(self._engine, self._tracing, self._metrics, self._loop, connection, self.models_changed)
+        return Conversation(
+            self._engine,
+            self._tracing,
+            self._metrics,
+            self._loop,
+            connection,
+            self.models_changed,
+            self._request_memory,
+        )
 
     def _tracer_state(self) -> TracerState:
         return TracerState(self._tracing.active, self._tracing.headers)

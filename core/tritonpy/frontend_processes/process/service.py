@@ -15,7 +15,6 @@ from tritonpy.access.gatekeeper import Gatekeeper
 from tritonpy.api.claim import Claim
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.config.server import ServerConfig, decode_options, decode_server_config
-from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.errors import StartupError
 from tritonpy.frontend_processes import kinds
 from tritonpy.frontend_processes.process.asking import Asking
@@ -140,7 +139,7 @@ class Service:
             self._gatekeeper = make_gatekeeper(config, plugins, RemoteMetrics(link))
             await asyncio.to_thread(self._gatekeeper.start)
         self._memory = request_memory(config.request_memory, config.frontend_processes)
-        self._reporting = self._loop.create_task(_report(self._memory, RemoteMetrics(link), start.index))
+        self._reporting = self._loop.create_task(_report(self._memory, self._asking, start.index))
         raw = config.enabled_frontends(plugins.table("tritonpy_frontends"))
         class_of = frontend_classes(plugins, config.transport)
         for name, claim in _claims(start, sockets).items():
@@ -183,17 +182,14 @@ def _claims(start: Start, sockets: Sequence[int]) -> dict[str, Claim]:
     }
 
 
-async def _report(memory: RequestMemory, metrics: ModelMetrics, index: int) -> None:
-    """Keep the metrics of this process up to date in the engine's process."""
-    labels = {"process": str(index)}
-    handles = [metrics.family(each.name, each.description, each.kind).metric(labels) for each in memory.metrics()]
-    shown = [0.0] * len(handles)
+async def _report(memory: RequestMemory, asking: Asking, index: int) -> None:
+    """Tell the engine's process what the metrics of this one show, when that changes."""
+    told: list[int] = []
     while True:
-        for at, family in enumerate(memory.metrics()):
-            value = family.metrics[0].value
-            if value != shown[at]:
-                handles[at].increment(value - shown[at])
-                shown[at] = value
+        values = memory.values()
+        if values != told:
+            asking.tell("request_memory", process=str(index), values=values)
+            told = values
         await asyncio.sleep(_REPORT_S)
 
 
