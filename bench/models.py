@@ -80,6 +80,15 @@ def write_onnx(repository: Path) -> None:
     (repository / "identity/1/model.onnx").write_bytes(_identity())
 
 
+def write_many(repository: Path, count: int) -> None:
+    """Write add_sub for ONNX Runtime `count` times, as add_sub_0, add_sub_1, ..."""
+    graph = _add_sub()
+    for number in range(count):
+        name = f"add_sub_{number}"
+        _write(repository, name, "onnxruntime", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
+        (repository / name / "1/model.onnx").write_bytes(graph)
+
+
 def write_cached(repository: Path, milliseconds: int = 1) -> None:
     """Write `cached`: add_sub for the Python backend that sleeps so long per request, with the response cache."""
     _write(

@@ -8,9 +8,8 @@ from time import perf_counter_ns
 from typing import Any
 
 from tritonpy import TurnSink
-from tritonpy.runners.dispatcher import Dispatcher
-from tritonpy.runners.inline_slot import InlineSlot
-from tritonpy.runners.slot import Slot
+from tritonpy.runners.dispatcher import Dispatcher, Step
+from tritonpy.runners.slot import PooledSlot, Slot
 
 
 class WakeUps:
@@ -25,7 +24,8 @@ class WakeUps:
         """Begin to take notes."""
         rung: dict[Slot, int] = {}
         woken: dict[TurnSink, int] = {}
-        wait, wake, drain = Dispatcher.wait_ring, TurnSink._wake, TurnSink._drain
+        wait, step = Dispatcher.wait_ring, Dispatcher.next_step
+        wake, drain = TurnSink._wake, TurnSink._drain
 
         def noting(ring: Callable[[Any], None]) -> Callable[[Slot], None]:
             def noted_ring(slot: Slot) -> None:
@@ -39,6 +39,11 @@ class WakeUps:
             if slot in rung:
                 self._to_instance.append(perf_counter_ns() - rung.pop(slot))
 
+        def noted_step(dispatcher: Dispatcher, slot: PooledSlot) -> Step:
+            if slot in rung:
+                self._to_instance.append(perf_counter_ns() - rung.pop(slot))
+            return step(dispatcher, slot)
+
         def noted_wake(sink: TurnSink) -> None:
             woken[sink] = perf_counter_ns()
             wake(sink)
@@ -48,9 +53,10 @@ class WakeUps:
                 self._to_loop.append(perf_counter_ns() - woken.pop(sink))
             drain(sink)
 
-        for kind in (Slot, InlineSlot):
+        for kind in (Slot, PooledSlot):
             self._replace(kind, "ring", noting(kind.ring))
         self._replace(Dispatcher, "wait_ring", noted_wait)
+        self._replace(Dispatcher, "next_step", noted_step)
         self._replace(TurnSink, "_wake", noted_wake)
         self._replace(TurnSink, "_drain", noted_drain)
 

@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import gc
 import sys
+from collections.abc import Callable
+from functools import cache
 
 # A thread that comes back from a framework waits this long for the interpreter at most. The default of 5 ms is long
 # beside an inference of 50 us.
@@ -35,8 +37,15 @@ def prepare_interpreter() -> None:
 
 def return_free_memory() -> None:
     """Give the kernel what was freed: the memory of a model is not that of requests, which comes and goes all the time."""
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
+    _malloc_trim()(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], object]:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError):  # another C library than glibc
+        return lambda _pad: None
 
 
 def settle_interpreter() -> None:

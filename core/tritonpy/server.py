@@ -48,6 +48,7 @@ from tritonpy.request_memory import request_memory
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.rings import Rings
+from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.workers.neighbours import Neighbours
 from tritonpy.shared_memory import Regions
@@ -88,6 +89,7 @@ class Server:
         cache: ResponseCache | None = None,
         gpus: Gpus | None = None,
         front: Front | None = None,
+        threads: Sequence[ThreadPool] = (),
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -104,6 +106,7 @@ class Server:
         self._gatekeeper = gatekeeper
         self._cache = cache
         self._gpus = gpus or Gpus()
+        self._threads = threads
         self._polling = Polling(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
@@ -204,6 +207,8 @@ class Server:
         await asyncio.to_thread(self._repository.stop, 0)
         self._gpus.pools.close()
         await asyncio.to_thread(self._timer.stop)
+        for threads in self._threads:
+            await asyncio.to_thread(threads.close)
         await asyncio.to_thread(self._repository.close)
         await asyncio.to_thread(self._front.close)
         await asyncio.to_thread(self._local.close)
@@ -298,8 +303,9 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         metrics.add_source(memory.metrics)
     frontends = make_frontends(config, plugins, gatekeeper, tracing, kept_headers | front.headers, metrics, memory)
     frontends = _served_elsewhere(frontends, fleet)
+    pools = (surroundings.threads, surroundings.background)
     return Server(
-        config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache, gpus, front
+        config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache, gpus, front, pools
     )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -142,3 +143,42 @@ def test_models_whose_files_are_still_needed_leave_them_alone(prepared):
     under_test.retire(Departure("m", table.swap("m", {})))
     assert under_test.wait(10)
     assert (prepared.agents.told, prepared.released) == ([], [])
+
+
+def test_many_idle_models_are_closed_by_a_few_threads_and_busy_ones_hold_nobody_up(prepared, monkeypatch):
+    monkeypatch.setattr(retiring, "THREADS", 2)
+    table, unloaded = ModelTable(), []
+    under_test = Retiring(table, unloaded.append)
+    busy = [Model(executing=1) for _ in range(3)]
+    idle = [Model() for _ in range(40)]
+    departures = []
+    for number, model in enumerate([*busy, *idle]):
+        table.swap(f"m{number}", {1: model})
+        departures.append(Departure(f"m{number}", table.swap(f"m{number}", {})))
+    under_test.retire(*departures)
+    assert len(under_test._threads) <= 5
+    assert not under_test._join(0.2)
+    assert set(unloaded) == set(idle)
+    for model in busy:
+        model.drained.set()
+    assert under_test.wait(10)
+    assert len(unloaded) == 43
+
+
+@pytest.mark.parametrize("count", [3, 60])
+def test_ensembles_of_ensembles_close_before_what_they_stand_on(count, monkeypatch):
+    monkeypatch.setattr(retiring, "THREADS", 2)
+    table, unloaded = ModelTable(), []
+    under_test = Retiring(table, unloaded.append)
+    models = [Model() for _ in range(count)]
+    for model in models:
+        model.drained.clear()
+        model.close = model.drained.set
+    for below, above in pairwise(models):
+        above.members = {("m", 1): below}
+    for number, model in enumerate(models):
+        table.swap(f"m{number}", {1: model})
+    under_test.retire(*(Departure(f"m{number}", table.swap(f"m{number}", {})) for number in range(count)))
+    assert under_test.wait(10)
+    assert len(unloaded) == count
+    assert not under_test._ensembles

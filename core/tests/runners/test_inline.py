@@ -17,13 +17,14 @@ from tritonpy.api.backend import Array
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.direct import DirectScheduler
 from tritonpy.model import input_rule
-from tritonpy.runners import local_instance, quickness
+from tritonpy.runners import pooled_instance, quickness
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.testing.witness import Witness
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 
-THREAD = "m_0_0"
+OWN_THREAD = "m_0_0"
+THREAD = "execution"  # how the names of the threads begin that instances share
 BATCHING = "dynamic_batching { }"
 
 
@@ -34,7 +35,7 @@ class Anywhere(Doubler):
     threads: list[tuple[str, int]]
 
     def execute(self, batch: Batch) -> None:
-        self.threads.append((threading.current_thread().name, len(batch.requests)))
+        self.threads.append((threading.current_thread().name.partition(" ")[0], len(batch.requests)))
         super().execute(batch)
 
 
@@ -57,11 +58,21 @@ class Greedy(DirectScheduler):
         return Batch(requests) if requests else None
 
 
+class Delayed(Greedy):
+    """Names a time 50 us after a request came: a thread waits for that, and the loop may run the instance meanwhile."""
+
+    def ready(self, instance: int, now_ns: int) -> bool | int:
+        if not self._queue:
+            return False
+        due = self._queue[0].queued_ns + 50_000
+        return True if now_ns >= due or len(self._queue) > 1 else due
+
+
 @pytest.fixture(autouse=True)
 def every_execution_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("QUICK_NS", "TOGETHER_NS", "MOST_NS", "SLOW_NS", "ENDLESS_NS", "STALLED_NS"):
         monkeypatch.setattr(quickness, limit, 1 << 60)
-    monkeypatch.setattr(local_instance, "TOGETHER_NS", 1 << 60)
+    monkeypatch.setattr(pooled_instance, "TOGETHER_NS", 1 << 60)
     Anywhere.threads = []
 
 
@@ -126,11 +137,15 @@ Served = Callable[..., Any]
 def served(model_repository: ModelRepository) -> Served:
     @contextmanager
     def serve(
-        kind: type[Doubler] = Anywhere, more: str = "", datatype: str = "TYPE_INT32", **settings: Any
+        kind: type[Doubler] = Anywhere,
+        more: str = "",
+        datatype: str = "TYPE_INT32",
+        scheduler: type[DirectScheduler] = Greedy,
+        **settings: Any,
     ) -> Iterator[Server]:
         model_repository.add("m", config_of("toy", batch=8, datatype=datatype, dims=-1, more=more))
         with serving(
-            model_repository, toy_plugins(ToyPlugin({"toy": kind}, {"dynamic": Greedy})), **settings
+            model_repository, toy_plugins(ToyPlugin({"toy": kind}, {"dynamic": scheduler})), **settings
         ) as server:
             yield server
 
@@ -165,18 +180,18 @@ def test_what_comes_together_and_is_no_batch_runs_on_the_loop_one_after_the_othe
         assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1)] * 3
 
 
-def test_what_is_too_much_for_a_turn_of_the_loop_runs_on_the_instances_thread(
+def test_what_is_too_much_for_a_turn_of_the_loop_runs_on_a_thread(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served() as server:
         loop = Loop(server)
         loop.ask_alone(quickness.SURE)
-        monkeypatch.setattr(local_instance, "TOGETHER_NS", 0)
+        monkeypatch.setattr(pooled_instance, "TOGETHER_NS", 0)
         loop.ask_together([1], [2], [3])
         assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1), (THREAD, 1), (THREAD, 1)]
 
 
-def test_a_size_that_is_not_known_runs_on_the_instances_thread(served: Served) -> None:
+def test_a_size_that_is_not_known_runs_on_a_thread(served: Served) -> None:
     with served() as server:
         loop = Loop(server)
         loop.ask_alone(quickness.SURE + 1)
@@ -186,9 +201,7 @@ def test_a_size_that_is_not_known_runs_on_the_instances_thread(served: Served) -
         assert Anywhere.threads[-1][0] != THREAD
 
 
-def test_strings_that_nobody_walked_run_on_the_instances_thread(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_strings_that_nobody_walked_run_on_a_thread(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(Echoing, datatype="TYPE_STRING") as server:
         loop = Loop(server)
         loop.say_alone(b"word", quickness.SURE + 1)
@@ -198,7 +211,7 @@ def test_strings_that_nobody_walked_run_on_the_instances_thread(
         assert Anywhere.threads[-1] == (THREAD, 1)
 
 
-def test_requests_of_other_threads_run_on_the_instances_thread(served: Served) -> None:
+def test_requests_of_other_threads_run_on_a_thread(served: Served) -> None:
     with served() as server:
         Loop(server).ask_alone(quickness.SURE + 1)
         witness = Witness()
@@ -216,10 +229,14 @@ def test_what_an_execution_on_the_loop_raises_answers_its_request(served: Served
         loop.ask_alone(3)
 
 
-def test_requests_from_everywhere_at_once_are_answered_once_each(served: Served) -> None:
-    with served() as server:
+@pytest.mark.parametrize("scheduler", [Greedy, Delayed])
+def test_requests_from_everywhere_at_once_are_answered_once_each(
+    served: Served, scheduler: type[DirectScheduler]
+) -> None:
+    with served(more=BATCHING, scheduler=scheduler) as server:
         loop, witness = Loop(server), Witness()
-        loop.ask_alone(quickness.SURE + 1)
+        for _ in range(quickness.SURE + 1):
+            loop.ask_together([1], [2])
 
         def ask_many() -> None:
             for number in range(100, 300):
@@ -228,7 +245,8 @@ def test_requests_from_everywhere_at_once_are_answered_once_each(served: Served)
         others = [threading.Thread(target=ask_many) for _ in range(2)]
         for other in others:
             other.start()
-        loop.ask_alone(200)
+        for _ in range(200):
+            assert loop.ask([100], [101]) == [[200], [202]]
         for other in others:
             other.join()
         witness.check(*witness.requests)
@@ -236,16 +254,18 @@ def test_requests_from_everywhere_at_once_are_answered_once_each(served: Served)
 
 
 @pytest.mark.parametrize(
-    ("kind", "more"),
+    ("kind", "more", "thread"),
     [
-        (type("OwnThread", (Anywhere,), {"runs_on_any_thread": False}), ""),
-        (Anywhere, 'parameters { key: "inline" value { string_value: "false" } }'),
+        (type("OwnThread", (Anywhere,), {"runs_on_any_thread": False}), "", OWN_THREAD),
+        (Anywhere, 'parameters { key: "inline" value { string_value: "false" } }', THREAD),
     ],
 )
-def test_who_does_not_allow_it_runs_on_its_own_thread_alone(served: Served, kind: type[Doubler], more: str) -> None:
+def test_who_does_not_allow_it_never_runs_on_the_loop(
+    served: Served, kind: type[Doubler], more: str, thread: str
+) -> None:
     with served(kind, more) as server:
         Loop(server).ask_alone(2 * quickness.SURE)
-        assert {name for name, _ in Anywhere.threads} == {THREAD}
+        assert {name for name, _ in Anywhere.threads} == {thread}
 
 
 def test_a_parameter_that_says_neither_yes_nor_no_fails_the_load(served: Served) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -11,6 +11,7 @@ from core.tests.toys.heavy import Heavy
 from tritonpy.api.backend import Backend
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.runners.memory_report import MemoryReport, tells_memory
+from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.testing.witness import PATIENCE_S
 
 LOG = logging.LoggerAdapter(logging.getLogger("tritonpy.test"), {})
@@ -38,38 +39,45 @@ class Asked:
         return cpu(self.count)
 
 
-def test_nothing_is_known_before_somebody_was_asked() -> None:
+@pytest.fixture
+def threads() -> Iterator[ThreadPool]:
+    pool = ThreadPool("test", 2)
+    yield pool
+    pool.close()
+
+
+def test_nothing_is_known_before_somebody_was_asked(threads: ThreadPool) -> None:
     asked = Asked()
-    report = MemoryReport(asked, LOG, NEVER)
+    report = MemoryReport(asked, LOG, threads, NEVER)
     asked.gate.release()
     report.renew()
     assert report.latest() == cpu(1)
     assert asked.threads == [threading.current_thread()]
 
 
-def test_figures_that_are_not_old_are_not_asked_for() -> None:
+def test_figures_that_are_not_old_are_not_asked_for(threads: ThreadPool) -> None:
     asked = Asked(free=True)
-    report = MemoryReport(asked, LOG, NEVER)
+    report = MemoryReport(asked, LOG, threads, NEVER)
     report.renew()
     assert [report.latest() for _ in range(10)] == [cpu(1)] * 10
     assert asked.count == 1
 
 
-def test_who_wants_old_figures_has_them_at_once_and_newer_ones_are_asked_for_meanwhile() -> None:
+def test_who_wants_old_figures_has_them_at_once_and_newer_ones_are_asked_for_meanwhile(threads: ThreadPool) -> None:
     asked = Asked()
-    report = MemoryReport(asked, LOG, 0)
+    report = MemoryReport(asked, LOG, threads, 0)
     assert [report.latest() for _ in range(5)] == [[]] * 5
     assert asked.arrived.acquire(timeout=PATIENCE_S)
     assert (len(asked.threads), report.latest()) == (1, [])  # one question at a time, however many want to know
     asked.gate.release()
-    asked.threads[0].join(PATIENCE_S)
+    threads.close()
     assert report.latest() == cpu(1)
     asked.gate.release(10)
 
 
-def test_who_renews_waits_for_the_question_that_is_open() -> None:
+def test_who_renews_waits_for_the_question_that_is_open(threads: ThreadPool) -> None:
     asked = Asked()
-    report = MemoryReport(asked, LOG, 0)
+    report = MemoryReport(asked, LOG, threads, 0)
     report.latest()
     assert asked.arrived.acquire(timeout=PATIENCE_S)
     renewing = threading.Thread(target=report.renew)
@@ -79,7 +87,9 @@ def test_who_renews_waits_for_the_question_that_is_open() -> None:
     assert report._figures == cpu(2)
 
 
-def test_an_error_leaves_the_figures_as_they_were_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_leaves_the_figures_as_they_were_and_is_told_once(
+    threads: ThreadPool, caplog: pytest.LogCaptureFixture
+) -> None:
     errors = iter([None, "no", "no", "why", None, "no"])
 
     def ask() -> Sequence[MemoryUsage]:
@@ -88,7 +98,7 @@ def test_an_error_leaves_the_figures_as_they_were_and_is_told_once(caplog: pytes
             raise ValueError(error)
         return cpu(3)
 
-    report = MemoryReport(ask, LOG, NEVER)
+    report = MemoryReport(ask, LOG, threads, NEVER)
     for _ in range(6):
         report.renew()
         assert report.latest() == cpu(3)
@@ -96,8 +106,8 @@ def test_an_error_leaves_the_figures_as_they_were_and_is_told_once(caplog: pytes
     assert told == [f"its memory usage is not known: ValueError: {text}" for text in ("no", "why", "no")]
 
 
-def test_what_no_backend_may_say_is_an_error_too(caplog: pytest.LogCaptureFixture) -> None:
-    MemoryReport(lambda: [("CPU", 0, 1)], LOG).renew()  # type: ignore[list-item]
+def test_what_no_backend_may_say_is_an_error_too(threads: ThreadPool, caplog: pytest.LogCaptureFixture) -> None:
+    MemoryReport(lambda: [("CPU", 0, 1)], LOG, threads).renew()  # type: ignore[list-item]
     assert "its memory usage is not known: AttributeError" in caplog.text
 
 

@@ -110,8 +110,8 @@ class Backend(ABC):
     and its `pyproject.toml` names the module under `[project.entry-points.tritonpy]`. A model whose `config.pbtxt` says
     `backend: "doubler"` is then served by it.
 
-    Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread; two calls never overlap. Different
-    instances run at the same time. The class methods run while the model loads, on the loading thread.
+    Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread, unless `runs_on_any_thread` says that they need not; two calls
+    never overlap. Different instances run at the same time. The class methods run while the model loads, on the loading thread.
     Errors: an exception from `__init__` fails the load with its text; one from `infer` or `execute` answers the requests of that
     batch (and of those that `take_more` gave) that are still unanswered with its text. Raise a `TritonError` to choose the code.
     Streams: a decoupled backend calls `request.wait_for_room()` before each answer that is not the final one, and stops when that is False:
@@ -134,8 +134,9 @@ class Backend(ABC):
     # Parameters, of the model or of an accelerator, whose values are paths of the server's file system. A load request may only give those that lead
     # into the model's folder, or that the model's own configuration file has too.
     path_parameters: ClassVar[tuple[str, ...]] = ()
-    # `execute` may be called from another thread than the instance's own, which waits meanwhile, and never waits for anybody: on the CPU the event loop
-    # then runs what came in one of its turns, where the instance is known to finish in microseconds.
+    # `__init__`, `execute` and `close` of an instance may be called from different threads, one after the other, and `execute` waits for nobody. Then
+    # instances on the CPU own no thread while they are idle: they execute on threads that they share with others, and what is known to finish in
+    # microseconds on the event loop. Leave it False where a thread has to stay the same, as for the context of a GPU or a connection bound to its thread.
     runs_on_any_thread: ClassVar[bool] = False
 
     @classmethod

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import cast
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 
 def fields_of(message: Message) -> dict[str, FieldDescriptor]:
     """Return the fields of the message by name, in the order of the .proto file."""
-    return cast("dict[str, FieldDescriptor]", {field.name: field for field in message.DESCRIPTOR.fields})
+    return _fields(message.DESCRIPTOR)
+
+
+@cache
+def _fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
+    return cast("dict[str, FieldDescriptor]", {field.name: field for field in descriptor.fields})
 
 
 def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]:
@@ -21,6 +27,7 @@ def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]
     return parts.fields_by_name["key"], parts.fields_by_name["value"]
 
 
+@cache
 def is_map(field: FieldDescriptor) -> bool:
     """Tell whether the field is a map; protobuf describes one as a repeated message of keys and values."""
     return field.message_type is not None and field.message_type.GetOptions().map_entry

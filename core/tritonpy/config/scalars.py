@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from google.protobuf.descriptor import FieldDescriptor
 
 _SIGNED_32, _SIGNED_64 = (-(2**31), 2**31 - 1), (-(2**63), 2**63 - 1)
@@ -24,6 +26,7 @@ def integer_in_range(field: FieldDescriptor, value: int) -> int:
     return value
 
 
+@cache
 def enum_numbers(field: FieldDescriptor) -> dict[str, int]:
     """Return the values of an enum field by name."""
     if field.enum_type is None:

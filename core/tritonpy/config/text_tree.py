@@ -65,21 +65,23 @@ class _Parser:
     def __init__(self, found: list[Token]) -> None:
         self.tokens = found
         self.index = 0
+        self.token = found[0]
         self.problems: list[ConfigProblem] = []
         self.open: list[str] = []
 
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.index]
-
     def take(self) -> Token:
         token = self.token
-        self.index += token.kind is not Kind.END
+        if token.kind is not Kind.END:
+            self.index += 1
+            self.token = self.tokens[self.index]
         return token
 
     def take_mark(self, marks: str) -> Token | None:
-        if self.token.kind is Kind.MARK and self.token.text in marks:
-            return self.take()
+        token = self.token
+        if token.kind is Kind.MARK and token.text in marks:
+            self.index += 1
+            self.token = self.tokens[self.index]
+            return token
         return None
 
     def report(self, text: str, token: Token) -> None:
@@ -171,6 +173,7 @@ class _Parser:
     def block(self, opening: Token) -> Block:
         if len(self.open) >= MAX_DEPTH:
             self.index = len(self.tokens) - 1
+            self.token = self.tokens[self.index]
             raise _SyntaxProblem(f"nested deeper than {MAX_DEPTH} levels", opening)
         closer = CLOSER[opening.text]
         self.open.append(closer)

@@ -18,7 +18,7 @@ from tritonpy.repository.retiring import Departure, Retiring
 from tritonpy.repository.table import ModelTable
 from tritonpy.repository.wish import Standing, Wanted, Wish
 
-Known = Mapping[str, Sequence[str]]
+Known = Mapping[str, Collection[str]]
 Ready = Mapping[str, Sequence[LoadedModel]]
 log = logging.getLogger("tritonpy.repository")
 
@@ -132,6 +132,8 @@ class EnsembleLinks:
     def relink(self) -> None:
         """Build anew the ensembles that can serve on other models than before, and take those away that cannot serve."""
         with self._lock:
+            if not self._wanted:
+                return  # called for every model of thousands
             known = self._known()
             while not self._closed and any([self._review(key, known) for key in self._wanted]):
                 pass  # an ensemble may be a member of others
@@ -154,12 +156,18 @@ class EnsembleLinks:
             return [departure for key in list(self._wanted) for departure in self.drop(key)]
 
     def _known(self) -> Known:
-        """Return the qualified names of all models by their plain names."""
-        names = {key: wanted.wishes[0].prepared.name for key, wanted in self._wanted.items()}
-        names |= {key: name for key, (name, _) in self._failures.items()} | self._table.serving()
-        known: dict[str, list[str]] = {}
-        for key, name in names.items():
-            known.setdefault(name, []).append(key)
+        """Return the qualified names of the models that the wanted ensembles name, by these names."""
+        known: dict[str, set[str]] = {
+            name: set(self._table.serving(name))
+            for wanted in self._wanted.values()
+            for wish in wanted.wishes
+            for name in member_names(wish.prepared.config)
+        }
+        others = {key: wanted.wishes[0].prepared.name for key, wanted in self._wanted.items()}
+        others |= {key: name for key, (name, _) in self._failures.items()} if known else {}
+        for key, name in others.items():
+            if name in known:
+                known[name].add(key)
         return known
 
     def _needs(self, key: str, known: Known) -> list[str]:

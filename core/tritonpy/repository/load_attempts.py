@@ -6,8 +6,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
@@ -242,33 +242,62 @@ def unloaded_while_loading(name: str) -> TritonError:
 def load_batch(
     load: Callable[[str], object], keys: Sequence[str], at_once: int, slow_s: float, *, settle: bool
 ) -> None:
-    """Call `load` for each key, each on a thread that may wait, `at_once` at the same time.
+    """Call `load` for each key on threads that may wait, `at_once` at the same time.
 
     One that takes longer than `slow_s` no longer counts. With `settle` this returns when all returned, otherwise it waits for the slow ones no longer.
     """
-    running: dict[Future[None], float] = {}
-    for key in keys:
-        while len(counting := _counting(running, slow_s)) >= at_once:
-            wait(counting, min(running[each] for each in counting) + slow_s - time.monotonic(), FIRST_COMPLETED)
-        done: Future[None] = Future()
-        running[done] = time.monotonic()
-        threading.Thread(target=_call, args=(load, key, done), name=f"wait for {key}", daemon=True).start()
-    while pending := [each for each in running if not each.done()] if settle else _counting(running, slow_s):
-        wait(pending, None if settle else max(0.0, min(running[each] for each in pending) + slow_s - time.monotonic()))
-    for each in running:
-        if each.done():
-            each.result()
+    _Batch(load, keys, slow_s).run(at_once, settle=settle)
 
 
-def _counting(running: dict[Future[None], float], slow_s: float) -> Collection[Future[None]]:
-    now = time.monotonic()
-    return [each for each, since in running.items() if not each.done() and now - since < slow_s]
+class _Batch:
+    """Threads that take one key after the other. Where one is slow, another one goes on with the keys in its place."""
 
+    def __init__(self, load: Callable[[str], object], keys: Sequence[str], slow_s: float) -> None:
+        self._load = load
+        self._keys = deque(keys)
+        self._slow_s = slow_s
+        self._since: dict[threading.Thread, float] = {}  # since when each thread is at its key
+        self._errors: list[BaseException] = []
+        self._changed = threading.Condition()
 
-def _call(load: Callable[[str], object], key: str, done: Future[None]) -> None:
-    try:
-        load(key)
-    except BaseException as error:
-        done.set_exception(error)
-    else:
-        done.set_result(None)
+    def run(self, at_once: int, *, settle: bool) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                counting = [since for since in self._since.values() if now - since < self._slow_s]
+                while self._keys and len(counting) < at_once:
+                    self._start(now)
+                    counting.append(now)
+                if not self._keys and not (self._since if settle else counting):
+                    break
+                self._changed.wait(min(counting) + self._slow_s - now if counting else None)
+        if self._errors:
+            raise self._errors[0]
+
+    def _start(self, now: float) -> None:
+        key = self._keys.popleft()
+        thread = threading.Thread(target=self._work, args=(key,), name=f"wait for {key}", daemon=True)
+        self._since[thread] = now
+        thread.start()
+
+    def _work(self, key: str | None) -> None:
+        while key is not None:
+            error: BaseException | None = None
+            try:
+                self._load(key)
+            except BaseException as raised:
+                error = raised
+            key = self._next(error)
+
+    def _next(self, error: BaseException | None) -> str | None:
+        """Return the next key for the calling thread, None where there is none, or where another thread took its place."""
+        thread, now = threading.current_thread(), time.monotonic()
+        with self._changed:
+            if error is not None:
+                self._errors.append(error)
+            if self._keys and now - self._since[thread] < self._slow_s:
+                self._since[thread] = now
+                return self._keys.popleft()
+            del self._since[thread]
+            self._changed.notify_all()
+            return None

@@ -282,9 +282,11 @@ class ModelLoader:
                 around.limiter,
                 model.guards,
                 cancel_calls,
+                around.threads,
+                around.background,
+                around.rings,
                 samples,
                 around.host_policies,
-                around.rings,
             )
         launcher = backend.worker_launcher(context)
         if launcher is None:
@@ -297,6 +299,7 @@ class ModelLoader:
             launcher,
             model.dispatcher,
             around.rings,
+            around.background,
             around.limiter,
             model.guards,
             around.neighbours,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tritonpy.errors import InvalidArgument, NotFound
 from tritonpy.repository.table import Entry, ModelTable
 
@@ -22,6 +24,9 @@ class NamespacedTable(ModelTable):
         with self._changes:
             if name in self._keys:
                 self._keys[name] -= {key}
+
+    def _called(self, name: str) -> Collection[str]:
+        return self._keys.get(name, ())
 
     def _elsewhere(self, name: str) -> tuple[str, Entry]:
         keys = self._keys.get(name)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonpy.api.repo_agent import AgentAction
+from tritonpy.config.positions import Positions
 from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.repository.changing import Changes, Loaded
@@ -389,6 +390,7 @@ class ModelOperations:
             gone = [model for model in old if model is not change.models.get(model.version)]
             departures += before.departures(key, gone, entry.origins.values())
         self._changes.make(change, before)
+        prepared.positions = Positions()  # of no use to a model that serves, and kilobytes for each
         return list(change.built.values()), departures
 
     def _failed_load(self, key: str, prepared: Prepared, error: Exception) -> InvalidArgument:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 
 from tritonpy.api.repo_agent import AgentAction
 from tritonpy.interpreter import return_free_memory
@@ -19,6 +21,7 @@ log = logging.getLogger("tritonpy.repository")
 
 # How long an execution that no time-out can interrupt is waited for, when all that waited was answered.
 GRACE_S = 1.0
+THREADS = 16  # that close the idle models of one retirement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,13 +35,22 @@ class Departure:
 
 
 class Retiring:
-    """One thread per retirement: a request that takes an hour holds up its own model alone, and the members of its ensemble."""
+    """Closes models on threads of its own.
+
+    A model with open requests has one for itself: a request that takes an hour holds up its own model alone, and the members of its ensemble.
+    Those that are idle are closed by `THREADS` threads, ensembles before their members.
+    """
 
     def __init__(self, table: ModelTable, unloaded: Callable[[LoadedModel], None]) -> None:
         self._table = table
         self._unloaded = unloaded
         self._sweeping = Sweeping()
-        self._live: dict[threading.Thread, Departure] = {}
+        self._threads: set[threading.Thread] = set()
+        self._live: set[Departure] = set()
+        self._sources: Counter[int] = Counter()  # departures that have not closed yet, by what they were loaded from
+        self._ensembles: dict[
+            LoadedModel, list[LoadedModel]
+        ] = {}  # those that have not closed yet, by each of their members
         self._guard = threading.Lock()
 
     def retire(self, *departures: Departure) -> None:
@@ -49,13 +61,11 @@ class Retiring:
         threads = []
         with self._guard:
             for departure in departures:
-                if departure.prepared is not None and departure.final:
-                    departure.prepared.over = True
-                    departure.prepared.leave()
-                name = f"unload {departure.name}"
-                thread = threading.Thread(target=self._run, name=name, daemon=True)
-                self._live[thread] = departure
-                threads.append(thread)
+                self._enter(departure)
+            for queue in self._queues(departures):
+                name = f"unload {queue[0].name}" if len(queue) == 1 else "unload"
+                threads.append(threading.Thread(target=self._run, args=(queue,), name=name, daemon=True))
+            self._threads.update(threads)
             for (
                 thread
             ) in threads:  # each begins when all of them are known, and whoever waits for them finds them started
@@ -69,7 +79,7 @@ class Retiring:
         if self._join(timeout_s):
             return True
         with self._guard:
-            late = [model for departure in self._live.values() for model in departure.models]
+            late = [model for departure in self._live for model in departure.models]
         in_time = not any(model.open for model in late)
         for model in late:
             model.give_up()
@@ -82,33 +92,86 @@ class Retiring:
     def _join(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         with self._guard:
-            threads = list(self._live)
+            threads = list(self._threads)
         for thread in threads:
             thread.join(max(deadline - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in threads)
 
-    def _run(self) -> None:
-        thread = threading.current_thread()
+    def _enter(self, departure: Departure) -> None:
+        prepared = departure.prepared
+        if prepared is not None:
+            self._sources[id(prepared)] += 1
+            if departure.final:
+                prepared.over = True
+                prepared.leave()
+        self._live.add(departure)
+        for model in departure.models:
+            for member in {*model.members.values()}:
+                self._ensembles.setdefault(member, []).append(model)
+
+    def _leave(self, departure: Departure) -> bool:
+        """Take note that the models of `departure` are closed; say whether what they were loaded from is to be freed."""
         with self._guard:
-            departure = self._live[thread]
+            self._live.discard(departure)
+            for model in departure.models:
+                for member in {*model.members.values()}:
+                    self._ensembles[member].remove(model)
+                    if not self._ensembles[member]:
+                        del self._ensembles[member]
+            prepared = departure.prepared
+            if prepared is None:
+                return False
+            self._sources[id(prepared)] -= 1
+            left = self._sources[id(prepared)]
+            if not left:
+                del self._sources[id(prepared)]
+            return prepared.over and not left
+
+    def _queues(self, departures: Sequence[Departure]) -> list[deque[Departure]]:
+        """Return what each thread is to close: one after the other, from a queue that several of them may share."""
+        queues, idle = [], []
+        for departure in departures:
+            models = [
+                *departure.models,
+                *(each for model in departure.models for each in self._ensembles.get(model, ())),
+            ]
+            if len(departures) <= THREADS or any(model.open for model in models):
+                queues.append(deque([departure]))
+            else:
+                idle.append(departure)
+        shared = deque(_ensembles_first(idle))
+        return queues + [shared] * min(THREADS, len(shared))
+
+    def _run(self, queue: deque[Departure]) -> None:
+        try:
+            while self._retire_next(queue):
+                pass
+        finally:
+            with self._guard:
+                self._threads.discard(threading.current_thread())
+
+    def _retire_next(self, queue: deque[Departure]) -> bool:
+        """Retire what is next in `queue`, if anything is."""
+        try:
+            departure = queue.popleft()
+        except IndexError:
+            return False
         name, prepared = departure.name, departure.prepared
         try:
             self._depart(departure)
         except Exception:
             log.exception("'%s' was not unloaded as it should be", name)
-        finally:
-            with self._guard:
-                self._live[thread] = departure = Departure(name, ())
-                last = prepared is not None and prepared.over and not self._waits_for(prepared)
-            if prepared is not None and last:
-                _release(name, prepared)
+        last = self._leave(departure)
+        del departure
+        if prepared is not None and last:
+            _release(name, prepared)
+        if not queue:
             # Nobody refers to the models any more. They are full of cycles, and the collector, tuned for requests, would let them lie for long.
             self._sweeping.sweep()
             return_free_memory()
-            if prepared is not None and prepared.account is not None:
-                prepared.account.close() if last else prepared.account.departed()
-            with self._guard:
-                del self._live[thread]
+        if prepared is not None and prepared.account is not None:
+            prepared.account.close() if last else prepared.account.departed()
+        return True
 
     def _depart(self, departure: Departure) -> None:
         name = departure.name
@@ -121,17 +184,12 @@ class Retiring:
             self._unloaded(model)
             log.info("successfully unloaded '%s' version %d", name, model.version)
 
-    def _waits_for(self, prepared: Prepared) -> bool:
-        """Say whether versions that were loaded from `prepared` have not closed yet."""
-        return any(departure.prepared is prepared for departure in self._live.values())
-
     def _wait_for_ensembles(self, member: LoadedModel) -> None:
         """Wait until the retiring ensembles that stand on `member` have answered: what they still have to ask it, it answers."""
         with self._guard:
-            models = [model for departure in self._live.values() for model in departure.models]
-        for model in models:
-            if member in model.members.values():
-                model.drained.wait()
+            ensembles = tuple(self._ensembles.get(member, ()))
+        for ensemble in ensembles:
+            ensemble.drained.wait()
 
     @staticmethod
     def _close(model: LoadedModel) -> None:
@@ -139,6 +197,17 @@ class Retiring:
             model.close()
         except Exception:
             log.exception("version %d of '%s' failed to close", model.version, model.name)
+
+
+def _ensembles_first(departures: Sequence[Departure]) -> list[Departure]:
+    """Return `departures` in an order in which no model comes before an ensemble that stands on it."""
+    departure_of = {model: departure for departure in departures for model in departure.models}
+    before: dict[Departure, set[Departure]] = {departure: set() for departure in departures}
+    for ensemble, departure in departure_of.items():
+        for member in ensemble.members.values():
+            if departure_of.get(member, departure) is not departure:
+                before[departure_of[member]].add(departure)
+    return list(TopologicalSorter(before).static_order())
 
 
 def _release(name: str, prepared: Prepared) -> None:

@@ -18,13 +18,21 @@ from tritonpy.plugins.manager import PluginManager
 from tritonpy.repository.gpus import Gpus
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.rings import Rings
+from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.workers.neighbours import Neighbours
+
+# Threads that execute for instances without a thread of their own, however many instances there are: more would only take the processor from each other.
+EXECUTION_THREADS = 256
+BACKGROUND_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What every model of a server shares."""
+    """What every model of a server shares.
+
+    `threads` are those that instances without a thread of their own execute on; `background` is for questions that no request waits for.
+    """
 
     plugins: PluginManager
     backends: Backends
@@ -37,6 +45,8 @@ class Surroundings:
     observers: Sequence[Observer]
     agents: Callable[[str], RepoAgent]
     gpus: Gpus
+    threads: ThreadPool = field(default_factory=lambda: ThreadPool("execution", EXECUTION_THREADS))
+    background: ThreadPool = field(default_factory=lambda: ThreadPool("background", BACKGROUND_THREADS))
     auto_complete: bool = True
     config_name: str = ""
     latencies: LatencySettings = NO_LATENCIES

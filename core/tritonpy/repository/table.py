@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -181,9 +181,12 @@ class ModelTable:
         """Return every ready version of every model, by name and version."""
         return [model for name in sorted(self._entries) for model in self.ready(name)]
 
-    def serving(self) -> dict[str, str]:
-        """Return the plain name of every model that has a ready version."""
-        return {key: entry.latest.name for key, entry in list(self._entries.items()) if entry.latest is not None}
+    def serving(self, name: str) -> list[str]:
+        """Return the models that have a ready version and are called `name` where no namespace is given."""
+        return [key for key in self._called(name) if self.ready(key)]
+
+    def _called(self, name: str) -> Collection[str]:
+        return (name,) if name in self._entries else ()
 
     def records(self) -> list[tuple[str, int, VersionRecord]]:
         """Return every version of every model, by name and version."""

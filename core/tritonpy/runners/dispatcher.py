@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from functools import partial
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
 from tritonpy.runners.rings import Rings
-from tritonpy.runners.slot import Slot
+from tritonpy.runners.slot import PooledSlot, Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.types import Batch, InferRequest
 
 # Answers given while the lock is held wait until it is free: a sink is never called under a model's lock.
 Flush = Callable[[], None]
+
+
+class Step(Enum):
+    """What a thread does next for an instance that has no thread of its own. END: the model is closed, or done with the instance."""
+
+    EXECUTE = auto()
+    IDLE = auto()
+    END = auto()
 
 
 class Dispatcher:
@@ -93,6 +102,53 @@ class Dispatcher:
                 self._idle.append(slot)
             self.flush()
             self.wait_ring(slot)
+
+    def next_step(self, slot: PooledSlot) -> Step:
+        """Say what the calling thread, which a pool lent to `slot`, does next. With IDLE it has nothing to do with `slot` any more.
+
+        Where the scheduler named a time, the thread waits for that: then nobody else has to wake up first.
+        """
+        while True:
+            if slot.handed is not None:
+                return Step.EXECUTE
+            with self.lock:
+                if self._closed or slot.gone:
+                    return Step.END
+                ready = self._scheduler.ready(slot.index, now_ns()) if slot.room() > 0 else False
+                if ready is True:
+                    return Step.EXECUTE
+                slot.until_ns = until_ns = 0 if ready is False else ready
+                slot.parked = until_ns > 0
+                slot.idle = True
+                self._idle.append(slot)
+            try:
+                self.flush()
+            except (
+                Exception
+            ) as error:  # the instance may be with another thread by now: this one must not go on with it
+                self.failed(error)
+            if until_ns == 0 or not self._woken(slot, until_ns):
+                return Step.IDLE
+
+    def _woken(self, slot: PooledSlot, until_ns: int) -> bool:
+        """Park the calling thread until `slot` is rung, or until `until_ns`; False where another thread has `slot` then."""
+        if slot.bell.acquire(timeout=max(until_ns - now_ns(), 0) / 1e9):
+            return True
+        with self.lock:
+            if slot.idle:
+                slot.idle = slot.parked = False
+                self._idle.remove(slot)
+                return True
+            if slot.parked:  # rung, and whoever has it has not woken this thread
+                slot.parked = False
+                return False
+        slot.bell.acquire()  # woken between the time-out and the lock
+        return True
+
+    def hand_over(self, slot: PooledSlot) -> None:
+        """Let a thread go on with `slot`, which the caller has."""
+        with self.lock:
+            slot.wake_thread()
 
     def wants(self, slot: Slot) -> bool:
         """Say whether the scheduler has a batch for `slot` right now."""
@@ -268,12 +324,12 @@ class Dispatcher:
             return self._scheduler.is_live()
 
     def close(self) -> None:
-        """Send every instance's thread home."""
+        """Give no instance anything any more, and let their threads end."""
         with self.lock:
             self._closed = True
             for slot in self._idle:
                 slot.idle = False
-                slot.ring()
+                slot.close()
             self._idle.clear()
 
     def _cut(self, slot: Slot, now: int, limit: int) -> Batch | None:

@@ -1,4 +1,4 @@
-"""Runs the instances of a model in this process: a thread for each."""
+"""Runs the instances of a model in this process: on threads that instances share where the backend allows that, otherwise on a thread for each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.inline import may_run_inline
-from tritonpy.runners.local_instance import LocalInstance
+from tritonpy.runners.local_instance import LocalInstance, ThreadInstance
 from tritonpy.runners.memory_report import MemoryReport, lent, tells_memory
+from tritonpy.runners.pooled_instance import PooledInstance, may_share_threads
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Newcomer, Runner
+from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.turn import Turn
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.statistics.memory import summed
@@ -34,7 +36,7 @@ _serial = itertools.count(1)
 
 
 class LocalRunner(Runner):
-    """Builds, feeds and ends the instances."""
+    """Builds, feeds and ends the instances. Those without a thread of their own execute on `threads`; `background` is for questions."""
 
     def __init__(
         self,
@@ -44,9 +46,11 @@ class LocalRunner(Runner):
         limiter: RateLimiter,
         guards: BatchGuards,
         cancel_calls: Callable[[InferRequest], None],
+        threads: ThreadPool,
+        background: ThreadPool,
+        rings: Rings,
         samples: MakeSamples | None = None,
         policies: HostPolicies | None = None,
-        rings: Rings | None = None,
     ) -> None:
         self._model = model
         self._backend = backend
@@ -56,13 +60,15 @@ class LocalRunner(Runner):
         self._cancel_calls = cancel_calls
         self._samples = samples
         self._policies = policies or HostPolicies()
-        self._rings = rings if may_run_inline(model, backend) else None
+        self._threads = threads
+        self._rings = rings
+        self._inline = may_run_inline(model, backend)
         self._changing = threading.Lock()
         self._instances: dict[int, LocalInstance] = {}  # replaced as a whole: readers take no lock
         self._leaving: list[LocalInstance] = []
         self._stopped = False
         self._readiness = ReadinessCheck(self._ask, model.log)
-        self._memory = MemoryReport(self._held, model.log) if tells_memory(backend) else None
+        self._memory = MemoryReport(self._held, model.log, background) if tells_memory(backend) else None
 
     def add(self, newcomers: Sequence[Newcomer]) -> None:
         instances: dict[int, LocalInstance] = {}
@@ -90,9 +96,7 @@ class LocalRunner(Runner):
             removed = [self._instances[index] for index in indexes]
             self._instances = {index: each for index, each in self._instances.items() if index not in indexes}
             self._leaving = [instance for instance in (*self._leaving, *removed) if instance.alive()]
-            for instance in removed:
-                instance.leave()
-        return [instance.over for instance in removed]
+            return [instance.leave() for instance in removed]
 
     def stop(self) -> None:
         with self._changing:
@@ -128,19 +132,15 @@ class LocalRunner(Runner):
         permit = f"{context.name}#{next(_serial)}"
         limited = not context.passive and self._limiter.register(permit, context.device_id, group)
         policy = self._policies.of(context)
-        inline = context.kind == "CPU" and not limited and policy is None
-        return LocalInstance(
-            self._model,
-            self._backend,
-            context,
-            self._dispatcher,
-            self._guards,
-            self._samples,
-            Turn(self._limiter, permit, self._dispatcher.wake) if limited else None,
-            policy,
-            _nothing if context.passive else partial(self._limiter.unregister, permit),
-            self._rings if inline else None,
-        )
+        forget = _nothing if context.passive else partial(self._limiter.unregister, permit)
+        common = (self._model, self._backend, context, self._dispatcher, self._guards, self._samples, forget)
+        if policy is None and may_share_threads(self._model, self._backend, context):
+            limiter = self._limiter if limited else None
+            inline = self._inline and not limited
+            self._threads.prepare()
+            return PooledInstance(*common, self._threads, self._rings, inline, limiter, permit)
+        turn = Turn(self._limiter, permit, self._dispatcher.wake) if limited else None
+        return ThreadInstance(*common, turn, policy)
 
     def _held(self) -> list[MemoryUsage]:
         with self._changing:  # nobody is asked while it is closed
@@ -148,18 +148,18 @@ class LocalRunner(Runner):
                 return []
             held = [*self._backend.shared_memory_usage(self._model.shared)]
             for instance in self._instances.values():
-                held += instance.built.result().memory_usage()
+                held += instance.backend.memory_usage()
             return held
 
     def _ask(self) -> bool:
-        return all(instance.built.result().is_ready() for instance in self._instances.values())
+        return all(instance.backend.is_ready() for instance in self._instances.values())
 
 
 def _build(instances: Collection[LocalInstance]) -> None:
     """Build them all at the same time. Raises what the first failing one raised."""
     for instance in instances:
-        instance.start()
-    errors = [instance.built.exception() for instance in instances]
+        instance.start(alone=len(instances) == 1)
+    errors = [instance.wait_built() for instance in instances]
     failed = next((error for error in errors if error is not None), None)
     if failed is not None:
         raise failed

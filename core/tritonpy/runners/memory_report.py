@@ -10,13 +10,14 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.clock import now_ns
 from tritonpy.device_memory import ModelMemory
+from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.statistics.memory import summed
 
 REFRESH_NS = 2_000_000_000  # figures are not asked for more often than this
 
 
 class MemoryReport:
-    """One question at a time. Who wants to know gets the last answer at once, and has the next one asked for where that is old.
+    """One question at a time. Who wants to know gets the last answer at once, and has the next one asked for, on one of `threads`, where that is old.
 
     `ask` may take its time, and raise: then the figures stay as they are.
     """
@@ -25,10 +26,12 @@ class MemoryReport:
         self,
         ask: Callable[[], Iterable[MemoryUsage]],
         log: logging.LoggerAdapter[logging.Logger],
+        threads: ThreadPool,
         age_ns: int | None = None,
     ) -> None:
         self._ask = ask
         self._log = log
+        self._threads = threads
         self._age_ns = REFRESH_NS if age_ns is None else age_ns
         self._asking = threading.Lock()
         self._asked_ns = 0
@@ -38,7 +41,7 @@ class MemoryReport:
     def latest(self) -> list[MemoryUsage]:
         """Return the last figures; never waits."""
         if now_ns() - self._asked_ns >= self._age_ns and self._asking.acquire(blocking=False):
-            threading.Thread(target=self._follow, name="memory usage", daemon=True).start()
+            self._threads.run(self._follow)
         return self._figures
 
     def renew(self) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from google.protobuf import text_format
 from onnx import TensorProto, helper
+
+from tritonpy import ModelContext
+from tritonpy_backend_onnx.options import OnnxOptions
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 TYPES = {
     "BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8, "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
@@ -75,3 +81,18 @@ class Models:
 def models(tmp_path: Path) -> Models:
     """Writes `model.onnx` of version 1 in the test's folder."""
     return Models(tmp_path)
+
+
+@pytest.fixture
+def context(models: Models) -> Callable[..., ModelContext]:
+    """Return the context of version 1 of a model."""
+
+    def make(text: str = "", options: OnnxOptions | None = None, **parameters: str) -> ModelContext:
+        parsed = text_format.Parse('name: "m" ' + text, ModelConfig())
+        return ModelContext(
+            name="m", version=1, config=parsed, directory=models.folder, path=models.folder / "1", parameters=parameters,
+            output_types={}, options=options or OnnxOptions(), engine=None,
+            log=logging.LoggerAdapter(logging.getLogger("test")),
+        )  # fmt: skip
+
+    return make

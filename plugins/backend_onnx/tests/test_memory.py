@@ -11,7 +11,7 @@ from tritonpy import InstanceContext, MemoryUsage, NobodyTells
 from tritonpy.testing import BackendHarness, running_server
 from tritonpy.testing.parse import model_config
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
-from tritonpy_backend_onnx.memory import measured
+from tritonpy_backend_onnx.memory import file_bytes, measured
 from tritonpy_backend_onnx.providers import Device
 from tritonpy_backend_onnx.sessions import Sessions
 
@@ -44,14 +44,14 @@ class Card:
 
 def test_on_the_host_a_session_weighs_what_its_files_do(files):
     card = Card()
-    with measured(HOST, files, card) as measure:
+    with measured(HOST, file_bytes(files), card) as measure:
         pass
     assert (measure.usage, card.asked) == (MemoryUsage("CPU", 0, 30), [])
 
 
 def test_on_a_gpu_it_is_what_is_used_more_than_before(files):
     card = Card(5000)
-    with measured(GPU, files, card) as measure:
+    with measured(GPU, file_bytes(files), card) as measure:
         card.used = 12000
     assert (measure.usage, card.asked) == (MemoryUsage("GPU", 1, 7000), [1, 1])
 
@@ -59,7 +59,7 @@ def test_on_a_gpu_it_is_what_is_used_more_than_before(files):
 @pytest.mark.parametrize(("before", "after"), [(None, None), (5000, 5000), (5000, 100)])
 def test_where_that_says_nothing_it_is_the_weight_of_the_files(files, before, after):
     card = Card(before)
-    with measured(GPU, files, card) as measure:
+    with measured(GPU, file_bytes(files), card) as measure:
         card.used = after
     assert measure.usage == MemoryUsage("GPU", 1, 30)
 
@@ -68,7 +68,7 @@ def test_sessions_on_gpus_are_opened_one_after_the_other_so_that_each_is_measure
     card, inside = Card(), threading.Semaphore(1)
 
     def load(size):
-        with measured(GPU, files, card) as measure:
+        with measured(GPU, file_bytes(files), card) as measure:
             assert inside.acquire(blocking=False), "two sessions are opened at the same time"
             card.used += size
             inside.release()
@@ -79,9 +79,9 @@ def test_sessions_on_gpus_are_opened_one_after_the_other_so_that_each_is_measure
 
 
 def test_what_cannot_be_opened_lets_the_next_one_be(files):
-    with pytest.raises(ValueError, match="broken"), measured(GPU, files, Card()):
+    with pytest.raises(ValueError, match="broken"), measured(GPU, file_bytes(files), Card()):
         raise ValueError("broken")
-    with measured(GPU, files, Card()):
+    with measured(GPU, file_bytes(files), Card()):
         pass
 
 

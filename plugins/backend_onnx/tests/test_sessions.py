@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import os
 import re
 import threading
@@ -11,26 +10,12 @@ import onnxruntime
 import pytest
 from google.protobuf import text_format
 
-from tritonpy import InvalidArgument, ModelContext, TritonError, Unavailable, install_command
-from tritonpy_backend_onnx.options import OnnxOptions
+from tritonpy import InvalidArgument, TritonError, Unavailable, install_command
 from tritonpy_backend_onnx.providers import CPU, Device
 from tritonpy_backend_onnx.sessions import Sessions, first_device, model_file, open_session
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 HOST = Device("CPU", 0)
-
-
-@pytest.fixture
-def context(models):
-    def make(text="", options=None, **parameters):
-        parsed = text_format.Parse('name: "m" ' + text, ModelConfig())
-        return ModelContext(
-            name="m", version=1, config=parsed, directory=models.folder, path=models.folder / "1", parameters=parameters,
-            output_types={}, options=options or OnnxOptions(), engine=None,
-            log=logging.LoggerAdapter(logging.getLogger("test")),
-        )  # fmt: skip
-
-    return make
 
 
 def test_a_model_is_found_as_a_file_and_inside_a_folder_of_that_name(tmp_path):

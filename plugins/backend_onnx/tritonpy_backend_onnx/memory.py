@@ -20,12 +20,12 @@ class Measured:
 
 
 @contextmanager
-def measured(device: Device, files: Path, used: Callable[[int], tuple[int, int]] = gpu_memory) -> Iterator[Measured]:
-    """Measure what is opened in the block: on the host the weight of the model's `files`, on a GPU what is used of it more than before.
+def measured(device: Device, weight: int, used: Callable[[int], tuple[int, int]] = gpu_memory) -> Iterator[Measured]:
+    """Measure what is opened in the block: on the host the `weight` of the model's files, on a GPU what is used of it more than before.
 
     Where nobody tells how much is used, or other models went meanwhile, it is the weight of the files there too.
     """
-    found, weight = Measured(), _weight(files)
+    found = Measured()
     if device.kind != "GPU":
         yield found
         found.usage = MemoryUsage("CPU", 0, weight)
@@ -44,5 +44,6 @@ def _used(gpu: int, used: Callable[[int], tuple[int, int]]) -> int:
         return 0
 
 
-def _weight(files: Path) -> int:
-    return sum(file.stat().st_size for file in files.rglob("*") if file.is_file())
+def file_bytes(folder: Path) -> int:
+    """Return the size of all files in a folder and below."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

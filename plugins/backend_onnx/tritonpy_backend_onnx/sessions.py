@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from tritonpy import MemoryUsage, ModelContext, Unavailable, resolve_model_file
 from tritonpy_backend_onnx.failures import failure_of
-from tritonpy_backend_onnx.memory import measured
+from tritonpy_backend_onnx.memory import file_bytes, measured
 from tritonpy_backend_onnx.options import OnnxOptions
 from tritonpy_backend_onnx.providers import (
     CUDA,
@@ -26,6 +26,7 @@ from tritonpy_backend_onnx.providers import (
 from tritonpy_backend_onnx.runtime import runtime
 from tritonpy_backend_onnx.settings import SessionSettings, session_settings
 from tritonpy_backend_onnx.signature import Signature, signature_of
+from tritonpy_backend_onnx.small_models import SMALL_BYTES, small_model_threads
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -80,8 +81,9 @@ class Sessions:
             return self._kept[key]
 
     def _open(self, device: Device, providers: list[Provider], cores: tuple[int, ...]) -> OpenSession:
-        with measured(device, self._model.path) as measure:
-            opened = open_session(self._model, providers, cores)
+        weight = file_bytes(self._model.path)
+        with measured(device, weight) as measure:
+            opened = open_session(self._model, providers, cores, weight)
         self._held[opened.session] = measure.usage
         return opened
 
@@ -118,10 +120,13 @@ def first_device(config: ModelConfig) -> Device:
     return Device("CPU", 0)
 
 
-def open_session(model: ModelContext, providers: list[Provider], cores: tuple[int, ...] = ()) -> OpenSession:
+def open_session(
+    model: ModelContext, providers: list[Provider], cores: tuple[int, ...] = (), weight: int = SMALL_BYTES
+) -> OpenSession:
     """Open the model's file with `providers`; raises a TritonError with ONNX Runtime's text where that fails.
 
     With `cores` there are as many threads as those, unless the model says how many: of its own accord ONNX Runtime would spread them over all cores.
+    `weight` is the size of the model's files: where many small models are open, a further one has no threads of its own (`small_models`).
     """
     path = model_file(model.path, model.config.default_model_filename, model.name)
     settings = session_settings(model.config, model.parameters)
@@ -132,12 +137,21 @@ def open_session(model: ModelContext, providers: list[Provider], cores: tuple[in
     wanted = [name for name, _ in providers]
     if CUDA in wanted:
         onnxruntime.preload_dlls()  # CUDA and cuDNN from their Python packages, where those are installed
+    counted = _counts_threads(settings, model.options, weight)
+    if counted and not small_model_threads.take(model.options.small_model_threads):
+        counted, settings = False, replace(settings, intra_op_threads=1)
     try:
         options = _session_options(onnxruntime, settings, model)
         session = _create(onnxruntime, path, options, providers)
+        if counted:
+            small_model_threads.bind(session)
+            counted = False
         signature = signature_of(session)
     except Exception as error:
         raise failure_of(error) from error
+    finally:
+        if counted:
+            small_model_threads.release()
     lacking = [name for name in wanted if name not in session.get_providers()]
     if lacking:
         raise Unavailable(
@@ -145,6 +159,14 @@ def open_session(model: ModelContext, providers: list[Provider], cores: tuple[in
             " missing or does not fit the driver; ONNX Runtime's message in the log names it"
         )
     return OpenSession(session, signature, _run_options(onnxruntime, settings.run_entries), onnxruntime.OrtValue)
+
+
+def _counts_threads(settings: SessionSettings, options: OnnxOptions, weight: int) -> bool:
+    """Say whether a session is that of a small model that does not say how many threads it has."""
+    asked = any(key.startswith("session.intra_op_thread") for key in settings.session_entries)
+    return (
+        weight < SMALL_BYTES and settings.intra_op_threads == 0 and not asked and not options.enable_global_threadpool
+    )
 
 
 def _session_options(onnxruntime: Any, settings: SessionSettings, model: ModelContext) -> Any:

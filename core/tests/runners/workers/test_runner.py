@@ -21,7 +21,7 @@ def test_workers_need_the_loop_of_a_started_server():
         name = "m"
 
     with pytest.raises(Internal, match="model 'm' runs in worker processes, which need the event loop"):
-        WorkerRunner(Named, None, None, None, Rings(), None, None, None, False)
+        WorkerRunner(Named, None, None, None, Rings(), None, None, None, None, False)
 
 
 @on_loop

@@ -24,6 +24,7 @@ from tritonpy.direct import DirectScheduler
 from tritonpy.model.loaded import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.rings import Rings
+from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.runners.workers.lifeline import lifeline
@@ -77,6 +78,7 @@ class WorkerModel:
         log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {"model": "m", "version": 1})
         self.context = ModelContext("m", 1, config, folder, folder, {}, {}, NoOptions(), self.engine, log)
         self.timer, self.rings, self.limiter = Timer(), Rings(), limiter or NoRateLimiter()
+        self.background = ThreadPool("background", 1)
         self.rings.attach(loop)
         self.model = LoadedModel(self.context, RequestCheck(config, "m"), {}, self.timer, (), self.rings)
         self.scheduler = scheduler(
@@ -91,6 +93,7 @@ class WorkerModel:
             self.launcher,
             self.model.dispatcher,
             self.rings,
+            self.background,
             self.limiter,
             self.model.guards,
             neighbours_of(self.engine),
@@ -170,6 +173,7 @@ class WorkerModel:
             self.model.give_up()
             await asyncio.sleep(0)
         self.timer.stop()
+        self.background.close()
         self.engine.__exit__()
 
 

@@ -23,6 +23,7 @@ from tritonpy.runners.memory_report import MemoryReport
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.runners.rings import Rings
 from tritonpy.runners.runner import Newcomer, Runner
+from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.runners.workers.crowd import Crowd, room_for_workers
 from tritonpy.runners.workers.instance import Instance
@@ -50,6 +51,7 @@ class WorkerRunner(Runner):
         launcher: Launcher,
         dispatcher: Dispatcher,
         rings: Rings,
+        background: ThreadPool,
         limiter: RateLimiter,
         guards: BatchGuards,
         neighbours: Neighbours,
@@ -82,7 +84,7 @@ class WorkerRunner(Runner):
         self._stopped = False
         self._resuming: asyncio.TimerHandle | None = None
         self._readiness = ReadinessCheck(self._ask, model.log)
-        self._memory = MemoryReport(self._held, model.log)
+        self._memory = MemoryReport(self._held, model.log, background)
 
     def add(self, newcomers: Sequence[Newcomer]) -> None:
         with self._changing:

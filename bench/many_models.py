@@ -1,0 +1,120 @@
+"""What a server with thousands of small ONNX models takes: `python -m bench.many_models [--models 5000]`.
+
+Time and processor time from the start until every model serves, memory and threads then and after a request to each of some models, the time of one
+scrape of `/metrics`, and the time from SIGTERM to the end with its exit status.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from argparse import ArgumentParser
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from bench import models, payloads, processes
+from tritonpy.testing import free_port
+
+ASKED = 500  # models that get a request each
+SCRAPES = 7
+START_S, STOP_S = 600, 120
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one life of the server took; `scrape_s` is the median of several scrapes."""
+
+    models: int
+    start_s: float
+    start_cpu_s: float
+    resident_bytes: int
+    threads: int
+    threads_after_requests: int
+    scrape_s: float
+    scrape_bytes: int
+    stop_s: float
+    exit_status: int
+
+    def table(self) -> str:
+        """Return the figures as a table."""
+        rows = {
+            "models": f"{self.models:,}",
+            "start": f"{self.start_s:.1f} s, {self.start_cpu_s:.1f} s of CPU",
+            "resident memory": f"{self.resident_bytes / 2**20:,.0f} MiB",
+            "threads": f"{self.threads:,}",
+            f"threads after requests to {min(ASKED, self.models)} models": f"{self.threads_after_requests:,}",
+            "a scrape of /metrics": f"{self.scrape_s * 1e3:.0f} ms, {self.scrape_bytes / 2**20:.1f} MiB",
+            "SIGTERM to the end": f"{self.stop_s:.1f} s, exit status {self.exit_status}",
+        }
+        return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
+
+
+def main() -> int:
+    """Measure once; 1 where the server did not end with exit status 0."""
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--models", type=int, default=5000)
+    figures = measure(parser.parse_args().models)
+    print(figures.table())
+    return 0 if figures.exit_status == 0 else 1
+
+
+def measure(count: int, small_model_threads: int | None = None) -> Figures:
+    """Serve `count` models, and return what that took; `small_model_threads` is the option of the backend of that name."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+        models.write_many(Path(folder), count)
+        http, metrics = free_port(), free_port()
+        command = [
+            sys.executable, "-m", "tritonpy", "serve", f"--model-repository={folder}", f"--http-port={http}",
+            f"--grpc-port={free_port()}", f"--metrics-port={metrics}",
+            *([] if small_model_threads is None else [f"--backend-config=onnxruntime,small-model-threads={small_model_threads}"]),
+        ]  # fmt: skip
+        began = time.perf_counter()
+        server = subprocess.Popen(command, cwd=processes.ROOT, start_new_session=True, stdout=output, stderr=output)
+        try:
+            processes.wait_http(http, START_S)
+            start_s = time.perf_counter() - began
+            process = psutil.Process(server.pid)
+            times, resident, threads = process.cpu_times(), process.memory_info().rss, process.num_threads()
+            for number in range(min(ASKED, count)):
+                ask(http, f"add_sub_{number}")
+            threads_after = process.num_threads()
+            scrapes = sorted(scrape(metrics) for _ in range(SCRAPES))
+            began = time.perf_counter()
+            server.send_signal(signal.SIGTERM)
+            status = server.wait(STOP_S)
+            stop_s = time.perf_counter() - began
+        finally:
+            processes.end(server)
+    return Figures(
+        count, start_s, times.user + times.system, resident, threads, threads_after, *scrapes[SCRAPES // 2], stop_s, status
+    )  # fmt: skip
+
+
+def ask(port: int, model: str) -> None:
+    """Send one request; raises HTTPError where it is not answered well."""
+    payload = payloads.add_sub(model)
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Inference-Header-Content-Length": str(payload.header_length),
+    }
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/{model}/infer", payload.body, headers)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        answer.read()
+
+
+def scrape(port: int) -> tuple[float, int]:
+    """Return seconds and bytes of one scrape of the metrics."""
+    began = time.perf_counter()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        size = len(answer.read())
+    return time.perf_counter() - began, size
+
+
+if __name__ == "__main__":
+    sys.exit(main())
