@@ -226,10 +226,6 @@ def test_a_model_may_be_called_like_a_part_of_a_path(server):
     reply = server.call("POST", "/v2/repository/models/versions/load", {})
     assert reply.error == "Request for unknown model: 'versions' is not found"
     assert server.call("GET", "/v2/models/versions/versions/x/ready").status == 404
-    for path in ("/v2/models/stats/config", "/v2/models/stats/versions/1"):
-        reply = server.call("GET", path)
-        assert (reply.status, reply.error) == (404, "Request for unknown model: 'stats' is not found"), path
-    assert server.call("POST", "/v2/repository/models/index").status == 200
 
 
 def test_the_readiness_of_a_model_is_plain_text_whatever_it_says(server):
