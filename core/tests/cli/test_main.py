@@ -172,8 +172,8 @@ def test_the_help_of_serve_is_shown_though_a_plugin_is_broken(installed, capsys)
 
 def test_bad_flags_are_answered_in_one_text(capsys):
     assert refusal(capsys, "serve", "--http-port=abc", "--allow-http", "maybe") == (
-        'Bad option: "--allow-http".\ninvalid value for bool option: maybe\n'
-        'Bad option: "--http-port".\nInvalid option value. Got abc\n'
+        'Bad option: "--allow-http".\ninvalid value for bool option: maybe\n--allow-http takes true or false.\n'
+        'Bad option: "--http-port".\nInvalid option value. Got abc\n--http-port takes the number of a port, such as 8000.\n'
     )
 
 

@@ -131,8 +131,10 @@ def test_every_bad_flag_is_reported():
     assert refusal(http_port=["abc"], allow_grpc=["maybe"], allow_vertex_ai=["true"]).splitlines() == [
         'Bad option: "--http-port".',
         "Invalid option value. Got abc",
+        "--http-port takes the number of a port, such as 8000.",
         'Bad option: "--allow-grpc".',
         "invalid value for bool option: maybe",
+        "--allow-grpc takes true or false.",
         "--allow-vertex-ai is refused: the Vertex AI endpoint is not available yet; use HTTP or gRPC.",
     ]
 

@@ -67,5 +67,52 @@ def test_dims_that_differ_are_told_as_in_triton(batch, how):
     error = dims_misfit(model_config(f'name: "m" max_batch_size: {batch}'), "x", (4, 4, 4), (-1, 3))
     assert error.message == (
         "model 'm', tensor 'x': the model expects 3 dimensions (shape [4,4,4]) but the model configuration "
-        f"specifies 2 dimensions ({how})"
+        f"specifies 2 dimensions ({how}). They have 3 dimensions in the model and 2 in the configuration: "
+        + (
+            "the model has no variable batch dimension, so write max_batch_size: 0 and dims: "
+            if batch
+            else "write dims: "
+        )
+        + "[ 4, 4, 4 ]"
     )
+
+
+FIXED_BATCH = (
+    "Dimension 1 is 8 in the model and -1 in the configuration: the model has no variable batch dimension, so write "
+    "max_batch_size: 0 and dims: [ 8, 3 ]"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "configured", "hint"),
+    [
+        (
+            "max_batch_size: 4",
+            (-1, 3),
+            (-1, 4),
+            "Dimension 2 is 3 in the model and 4 in the configuration: write dims: [ 3 ]",
+        ),
+        ("", (2, 3), (2, 4), "Dimension 2 is 3 in the model and 4 in the configuration: write dims: [ 2, 3 ]"),
+        (
+            "max_batch_size: 4",
+            (-1,),
+            (-1, 1),
+            "They have 1 dimensions in the model and 2 in the configuration: write dims: [ ]",
+        ),
+        (
+            "max_batch_size: 4",
+            (8, 3),
+            (-1, 3),
+            FIXED_BATCH,
+        ),
+        (
+            'input { name: "x" dims: 6 reshape { shape: [2, 4] } }',
+            (2, 3),
+            (2, 4),
+            "Dimension 2 is 3 in the model and 4 in the configuration: write reshape { shape: [ 2, 3 ] }",
+        ),
+    ],
+)
+def test_what_to_write_instead_of_dims_that_differ_follows(text, model, configured, hint):
+    message = dims_misfit(model_config(f'name: "m" {text}'), "x", model, configured).message
+    assert message.endswith(f"). {hint}")

@@ -30,6 +30,9 @@ class Loader:
         self.failures = {version: list(errors) for version, errors in failures.items()}
         self.calls, self.models = [], []
 
+    def hint(self, text, listing, directory):
+        return ""
+
     def complete(self, prepared):
         self.calls.append("complete")
 

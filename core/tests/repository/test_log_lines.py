@@ -57,7 +57,7 @@ def test_a_model_without_a_version_to_serve(serve, model_repository, caplog):
     with serve() as server:
         error_of(server.engine.load_model, "m")
     text = "failed to load model 'm': at least one version must be available under the version policy of model 'm'"
-    assert levels(caplog, text) == ["ERROR"]
+    assert levels(caplog, f"{text}. It has no version folder: put the model's file into 'm/1/'.") == ["ERROR"]
 
 
 @pytest.mark.parametrize("at_start", [True, False])

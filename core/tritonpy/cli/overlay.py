@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tritonpy.cli.flag import Flag, Status
+from tritonpy.cli.flag import Flag, Status, number
 from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.errors import StartupError
@@ -43,7 +43,7 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
         try:
             values = [flag.parse(text) for text in texts]
         except ValueError as error:
-            problems.append(f'Bad option: "--{flag.name}".\n{error}')
+            problems.append(f'Bad option: "--{flag.name}".\n{error}{_expectation(flag, str(error))}')
             continue
         if flag.status is Status.REFUSED and any(not _asks_for_nothing(flag, text) for text in texts):
             problems.append(f"--{flag.name} is refused: {flag.note}.")
@@ -57,6 +57,17 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
     if problems:
         raise BadFlags(problems)
     return result
+
+
+def _expectation(flag: Flag, problem: str) -> str:
+    """Return a line that says what the flag takes, where Triton's text does not."""
+    if problem.startswith("invalid value for bool option"):
+        return f"\n--{flag.name} takes true or false."
+    if not problem.startswith("Invalid option value"):
+        return ""
+    if flag.name.endswith("-port"):
+        return f"\n--{flag.name} takes the number of a port, such as 8000."
+    return f"\n--{flag.name} takes {'a number, such as 0.5' if flag.parse is number else 'a whole number, such as 1'}."
 
 
 def _asks_for_nothing(flag: Flag, text: str) -> bool:

@@ -71,5 +71,27 @@ def dims_misfit(config: ModelConfig, name: str, model: Sequence[int], configured
     )
     return InvalidArgument(
         f"model '{config.name}', tensor '{name}': the model expects {len(model)} dimensions (shape {shape_text(model)}) but the model "
-        f"configuration specifies {len(configured)} dimensions ({how})"
+        f"configuration specifies {len(configured)} dimensions ({how}). {_dims_remedy(config, name, model, configured)}"
     )
+
+
+def _dims_remedy(config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]) -> str:
+    """Return which dimension differs, and what to write instead."""
+    batched = config.max_batch_size > 0
+    if len(model) != len(configured):
+        where = f"They have {len(model)} dimensions in the model and {len(configured)} in the configuration"
+    else:
+        place = next((i for i, (a, b) in enumerate(zip(model, configured, strict=True)) if a != b), 0)
+        where = f"Dimension {place + 1} is {model[place]} in the model and {configured[place]} in the configuration"
+    if batched and (not model or model[0] != -1):
+        return (
+            f"{where}: the model has no variable batch dimension, so write max_batch_size: 0 and dims: {_dims(model)}"
+        )
+    fields: list[ModelInput | ModelOutput] = [*config.input, *config.output]
+    field = next((each for each in fields if each.name == name), None)
+    key = "reshape { shape: %s }" if field is not None and field.HasField("reshape") else "dims: %s"
+    return f"{where}: write {key % _dims(model[1:] if batched else model)}"
+
+
+def _dims(dims: Sequence[int]) -> str:
+    return f"[ {', '.join(map(str, dims))} ]" if dims else "[ ]"

@@ -34,6 +34,7 @@ from tritonpy.model.warmup_samples import warmup_samples
 from tritonpy.plugins.backends import Backends
 from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.dependencies import is_ensemble
+from tritonpy.repository.load_hints import load_hint
 from tritonpy.repository.local import list_model
 from tritonpy.repository.model_identity import model_identity
 from tritonpy.repository.opened import Opened, free
@@ -139,6 +140,10 @@ class ModelLoader:
             return None
         config.name = config.name or listing.name
         return config if config.input and config.output else None
+
+    def hint(self, text: str, listing: ModelListing, directory: Path | None) -> str:
+        """Return what an operator can do about a load that failed with `text`; empty where that is not known."""
+        return load_hint(text, listing, directory, self._around.backends.files)
 
     def in_processes(self, prepared: Prepared, config: ModelConfig, version: int) -> bool:
         """Say whether the instances of a version will be processes of their own. Raises what isolation is refused with."""

@@ -53,7 +53,7 @@ class VersionLoading:
         try:
             self._loader.complete(prepared)
         except Exception as error:
-            reason = reason_of(error)
+            reason = self._reason(prepared, error)
             if not isinstance(error, TritonError):
                 log.debug("the configuration of '%s' cannot be completed", prepared.key, exc_info=error)
             for version in chosen:
@@ -71,13 +71,17 @@ class VersionLoading:
             except Exception as error:
                 if not isinstance(error, TritonError):
                     log.debug("version %d of '%s' raised", version, name, exc_info=error)
-                self._abandon(prepared, chosen, models, version, reason_of(error))
-                self._log_failure(prepared, version, reason_of(error))
-                raise VersionsFailed(f"version {version} is at UNAVAILABLE state: {reason_of(error)};") from error
+                reason = self._reason(prepared, error)
+                self._abandon(prepared, chosen, models, version, reason)
+                self._log_failure(prepared, version, reason)
+                raise VersionsFailed(f"version {version} is at UNAVAILABLE state: {reason};") from error
         return models
 
-    @staticmethod
-    def choose(prepared: Prepared) -> Sequence[int]:
+    def _reason(self, prepared: Prepared, error: Exception) -> str:
+        reason = reason_of(error)
+        return f"{reason}{self._loader.hint(reason, prepared.listing, prepared.directory)}"
+
+    def choose(self, prepared: Prepared) -> Sequence[int]:
         """Return the versions that are to serve. Raises InvalidArgument where there is none, or one is missing that was asked for by name."""
         name = prepared.key
         for folder in version_folders(prepared.listing.files)[1]:
@@ -89,6 +93,7 @@ class VersionLoading:
             log.error("version %d is specified for model '%s', but the version directory is not present", version, name)
         if not chosen:
             text = f"at least one version must be available under the version policy of model '{name}'"
+            text += self._loader.hint(text, prepared.listing, prepared.directory)
             log.error("failed to load model '%s': %s", name, text)
             raise NoVersions(text)
         return chosen

@@ -333,6 +333,7 @@ class ModelOperations:
 
     def _prepare(self, request: LoadRequest) -> tuple[LoadRequest, Prepared]:
         """Return the model on its way, and the request for it as it was when its files were taken over."""
+        path: Path | None = None
         try:
             if request.files:
                 folder = write_override(request.name, request.files)
@@ -350,7 +351,11 @@ class ModelOperations:
         except Exception as error:
             if isinstance(error, Unavailable):
                 raise FilesOutOfReach(request.name, error.message) from error
-            raise PollFailed(request.name, _failure("", error).message) from error
+            text = _failure("", error).message
+            if request.found is not None:
+                listing = request.found.listing
+                text += self._loader.hint(text, listing, path if path is not None else listing.path)
+            raise PollFailed(request.name, text) from error
 
     def _want(self, attempt: LoadAttempt, wish: Wish) -> list[Departure]:
         departures = []
@@ -426,5 +431,7 @@ def _lacked_room(error: TritonError) -> bool:
 def _failure(what: str, error: Exception) -> TritonError:
     if isinstance(error, TritonError):
         return Internal(f"{what}{error.message}")
+    if isinstance(error, OSError) and error.strerror:  # the system says what is wrong, a traceback would not add to it
+        return Internal(f"{what}{error.strerror}" + (f": '{error.filename}'" if error.filename else ""))
     log.error("%s%s", what, error, exc_info=error)
     return Internal(f"{what}{type(error).__name__}: {error}")

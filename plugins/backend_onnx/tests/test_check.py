@@ -160,4 +160,4 @@ CASES = [
 def test_what_does_not_fit_is_refused_in_the_words_of_triton(signature, text, message):
     with pytest.raises(TritonError) as caught:
         check(config(text), signature)
-    assert caught.value.message == message
+    assert caught.value.message.startswith(message)  # what to write instead may follow

@@ -148,7 +148,7 @@ CASES = [
 def test_what_does_not_fit_is_told_in_the_words_of_triton(signature, text, message):
     with pytest.raises(TritonError) as caught:
         check(text, signature)
-    assert caught.value.message == message
+    assert caught.value.message.startswith(message)  # what to write instead may follow
 
 
 @pytest.mark.parametrize("name", DATATYPES)

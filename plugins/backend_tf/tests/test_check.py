@@ -82,7 +82,8 @@ def test_what_fits_is_accepted():
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_in_the_words_of_triton(text, message):
     error = refused(text)
-    assert (type(error), error.message) == (InvalidArgument, message)
+    assert type(error) is InvalidArgument
+    assert error.message.startswith(message)  # what to write instead may follow
 
 
 def test_without_batching_the_dimensions_are_the_models():
@@ -93,7 +94,8 @@ def test_without_batching_the_dimensions_are_the_models():
         batch=0,
     )
     assert refused(IN + FLAG + OUT, batch=0).message == (
-        "model 'm', tensor 'IN': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies 1 dimensions (shape [3])"
+        "model 'm', tensor 'IN': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies 1 dimensions (shape [3]). "
+        "They have 2 dimensions in the model and 1 in the configuration: write dims: [ -1, 3 ]"
     )
 
 
@@ -153,7 +155,8 @@ def test_an_output_that_is_scattered_has_the_shape_of_its_source():
 )  # fmt: skip
 def test_controls_of_sequences_are_checked_first(text, kind, message):
     error = refused(IN + OUT + text)
-    assert (type(error), error.message) == (kind, message)
+    assert type(error) is kind
+    assert error.message.startswith(message)  # what to write instead may follow
 
 
 def test_states_of_sequences_have_the_types_of_the_model():

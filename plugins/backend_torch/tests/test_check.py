@@ -52,7 +52,7 @@ def test_a_scalar_is_one_element_where_there_are_no_batches():
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_in_the_words_of_triton(old, new, message):
-    assert refusal(GOOD.replace(old, new)).message == message
+    assert refusal(GOOD.replace(old, new)).message.startswith(message)  # what to write instead may follow
 
 
 @pytest.mark.parametrize("what", ["input", "output"])

@@ -172,4 +172,4 @@ def test_controls_and_states_are_inputs_of_the_engine():
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_as_triton_does(text, infos, message):
-    assert refusal(text, *infos) == message
+    assert refusal(text, *infos).startswith(message)  # what to write instead may follow

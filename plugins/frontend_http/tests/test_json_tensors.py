@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tritonpy import DTYPES, Internal, InvalidArgument, Tensor
+from tritonpy import DTYPES, Internal, InvalidArgument, Tensor, TritonError
 from tritonpy_frontend_http.json_tensors import element_count, from_json, to_json
 
 LIMIT = 1 << 20
@@ -72,25 +72,49 @@ def test_a_double_too_large_for_a_float_is_infinite():
 def test_values_of_another_kind_are_refused(datatype, value, words):
     with pytest.raises(Internal) as caught:
         read(datatype, [1], [value])
-    assert caught.value.message == f"Unable to parse 'data': attempt to access JSON {words}"
+    assert caught.value.message.startswith(f"Unable to parse 'data': attempt to access JSON {words}: ")
+
+
+@pytest.mark.parametrize(
+    ("datatype", "values", "hint"),
+    [
+        ("FP32", [1, "a" * 50], f"value 1 of input 'x' is \"{'a' * 39}..., datatype FP32 takes numbers"),
+        ("INT32", [1, 2.5], "value 1 of input 'x' is 2.5, datatype INT32 takes whole numbers"),
+        ("UINT8", [None, 1], "value 0 of input 'x' is null, datatype UINT8 takes whole numbers from 0 on"),
+        ("BOOL", [1, True], "value 0 of input 'x' is 1, datatype BOOL takes true and false"),
+        ("FP64", [{}, 1], "value 0 of input 'x' is an object, datatype FP64 takes numbers"),
+        ("UINT8", [-1, 1], "a value of input 'x' does not fit into datatype UINT8"),
+        ("BYTES", ["a", 7], "value 1 of input 'x' is 7, datatype BYTES takes strings"),
+        ("INT32", [1], "shape [2] of input 'x' takes 2 values, 'data' has 1"),
+        ("INT32", [[1, 2], [3]], "shape [2] of input 'x' takes 2 values, 'data' has 3"),
+        ("INT32", "7", "'data' of input 'x' is \"7\", it takes a list"),
+        ("FLOAT32", [1, 2], "there is no datatype 'FLOAT32'; did you mean 'FP32'?"),
+        ("TYPE_INT64", [1, 2], "there is no datatype 'TYPE_INT64'; did you mean 'INT64'?"),
+        ("string", ["a", "b"], "there is no datatype 'string'; did you mean 'BYTES'?"),
+    ],
+)
+def test_what_was_sent_and_what_is_taken_follow(datatype, values, hint):
+    with pytest.raises(TritonError) as caught:
+        read(datatype, [2], values)
+    assert caught.value.message.endswith(f": {hint}")
 
 
 def test_a_string_tensor_takes_strings_only():
     with pytest.raises(
-        Internal, match=r"^Unable to parse JSON bytes array: attempt to access JSON non-string as string$"
+        Internal, match=r"^Unable to parse JSON bytes array: attempt to access JSON non-string as string: "
     ):
         read("BYTES", [1], [1])
 
 
 def test_too_many_and_too_few_values_are_told():
-    with pytest.raises(Internal, match=r"^Unable to parse 'data': Shape does not match true shape of 'data' field$"):
+    with pytest.raises(Internal, match=r"^Unable to parse 'data': Shape does not match true shape of 'data' field: "):
         read("INT32", [2], [1, 2, 3])
-    with pytest.raises(Internal, match=r"^Failed to parse 'data' field: shape does not match true shape$"):
+    with pytest.raises(Internal, match=r"^Failed to parse 'data' field: shape does not match true shape: "):
         read("INT32", [2], [1])
 
 
 def test_data_must_be_a_list():
-    with pytest.raises(Internal, match=r"^Unable to parse 'data': attempt to access JSON non-array as array$"):
+    with pytest.raises(Internal, match=r"^Unable to parse 'data': attempt to access JSON non-array as array: "):
         read("INT32", [2], 3)
 
 
@@ -108,7 +132,9 @@ def test_half_precision_is_refused_both_ways():
 
 def test_an_unknown_datatype_is_refused():
     for shape in ([1], [0]):
-        with pytest.raises(InvalidArgument, match=r"^invalid datatype for input x$"):
+        with pytest.raises(
+            InvalidArgument, match=r"^invalid datatype for input x: there is no datatype 'INT33': it is one of BOOL, "
+        ):
             read("INT33", shape, [1])
 
 

@@ -24,6 +24,11 @@ _READERS: dict[str, tuple[frozenset[type], str, np.dtype[Any]]] = {
     **dict.fromkeys(("INT8", "INT16", "INT32", "INT64"), _SIGNED),
     **dict.fromkeys(("UINT8", "UINT16", "UINT32", "UINT64"), _UNSIGNED),
 }
+_SHOWN = 40  # characters of a value that an error shows
+_OTHER_NAMES = {
+    "float16": "FP16", "half": "FP16", "bfloat16": "BF16", "float": "FP32", "float32": "FP32", "double": "FP64", "float64": "FP64",
+    "int": "INT32", "long": "INT64", "boolean": "BOOL", "string": "BYTES", "str": "BYTES", "object": "BYTES",
+}  # fmt: skip
 _TOO_MANY = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 _TOO_FEW = "Failed to parse 'data' field: shape does not match true shape"
 
@@ -37,10 +42,11 @@ def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit
     """
     count = element_count(name, shape)
     if count == 0:
-        known = datatype if datatype in DTYPES else _refuse_datatype(name)
+        known = datatype if datatype in DTYPES else _refuse_datatype(name, datatype)
         return Tensor(name, known, shape, _nothing(known, shape))
     if not isinstance(data, list):
-        raise Internal("Unable to parse 'data': attempt to access JSON non-array as array")
+        words = f"'data' of input '{name}' is {_shown(data)}, it takes a list"
+        raise Internal(f"Unable to parse 'data': attempt to access JSON non-array as array: {words}")
     if datatype == "BYTES":
         return _strings(name, shape, data, limit)
     size = count * ITEMSIZES.get(datatype, 0)
@@ -55,7 +61,7 @@ def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit
             f"receiving {datatype} data via JSON is not supported. Please use the binary data format for input {name}"
         )
     if datatype not in _READERS:
-        _refuse_datatype(name)
+        _refuse_datatype(name, datatype)
     return _numbers(name, datatype, shape, data, count)
 
 
@@ -87,8 +93,11 @@ def _nothing(datatype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         return np.empty(0, np.uint8)
 
 
-def _refuse_datatype(name: str) -> str:
-    raise InvalidArgument(f"invalid datatype for input {name}")
+def _refuse_datatype(name: str, datatype: str) -> str:
+    known = [*DTYPES, "BYTES"] if "BYTES" not in DTYPES else [*DTYPES]
+    meant = _OTHER_NAMES.get(datatype.lower().removeprefix("type_"), datatype.upper().removeprefix("TYPE_"))
+    hint = f"; did you mean '{meant}'?" if meant in known else f": it is one of {', '.join(known)}"
+    raise InvalidArgument(f"invalid datatype for input {name}: there is no datatype '{datatype}'{hint}")
 
 
 def _check_size(name: str, size: int, limit: int) -> None:
@@ -100,16 +109,17 @@ def _check_size(name: str, size: int, limit: int) -> None:
 
 
 def _strings(name: str, shape: tuple[int, ...], data: list[Any], limit: int) -> Tensor:
-    raw = strings_from_json(data)
+    raw = strings_from_json(data, name)
     _check_size(name, raw.nbytes, limit)
     return Tensor(name, "BYTES", shape, raw)
 
 
-def strings_from_json(data: list[Any]) -> npt.NDArray[np.uint8]:
+def strings_from_json(data: list[Any], name: str = "") -> npt.NDArray[np.uint8]:
     """Return the strings of a list nested in any way, in wire form; raises Internal for another kind of value, InvalidArgument for deep nesting."""
     flat = _flatten(data, TOO_DEEP)
     if not set(map(type, flat)) <= {str}:
-        raise Internal("Unable to parse JSON bytes array: attempt to access JSON non-string as string")
+        words = _kind_hint(name, "BYTES", flat, frozenset((str,)), "strings")
+        raise Internal(f"Unable to parse JSON bytes array: attempt to access JSON non-string as string{words}")
     return encode_strings(flat)
 
 
@@ -117,21 +127,49 @@ def _numbers(name: str, datatype: str, shape: tuple[int, ...], data: list[Any], 
     kinds, words, wide = _READERS[datatype]
     flat = _flatten(data, f"Unable to parse 'data': {TOO_DEEP}")
     if not set(map(type, flat[:count])) <= kinds:
-        raise Internal(f"Unable to parse 'data': {words}")
-    if len(flat) > count:
-        raise Internal(_TOO_MANY)
-    if len(flat) < count:
-        raise Internal(_TOO_FEW)
+        raise Internal(f"Unable to parse 'data': {words}{_kind_hint(name, datatype, flat, kinds, _takes(datatype))}")
+    if len(flat) != count:
+        takes = f"shape [{','.join(map(str, shape))}] of input '{name}' takes {count} values, 'data' has {len(flat)}"
+        raise Internal(f"{_TOO_MANY if len(flat) > count else _TOO_FEW}: {takes}")
     try:
         values = np.array(flat, wide)
     except OverflowError:
-        raise Internal(f"Unable to parse 'data': {words}") from None
+        raise Internal(
+            f"Unable to parse 'data': {words}: a value of input '{name}' does not fit into datatype {datatype}"
+        ) from None
     with np.errstate(over="ignore"):
         array = values.astype(DTYPES[datatype], copy=False)
     try:
         return Tensor(name, datatype, shape, array.reshape(shape))
     except ValueError:
         raise invalid_shape(name, shape, "has more dimensions than a tensor can have") from None
+
+
+def _takes(datatype: str) -> str:
+    if datatype == "BOOL":
+        return "true and false"
+    if datatype in ("FP32", "FP64"):
+        return "numbers"
+    return "whole numbers from 0 on" if datatype.startswith("U") else "whole numbers"
+
+
+def _kind_hint(name: str, datatype: str, flat: list[Any], kinds: frozenset[type], takes: str) -> str:
+    """Return which value is of the wrong kind, and what its datatype takes; empty where the tensor has no name."""
+    place = next((number for number, value in enumerate(flat) if type(value) not in kinds), None)
+    if not name or place is None:
+        return ""
+    return f": value {place} of input '{name}' is {_shown(flat[place])}, datatype {datatype} takes {takes}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON, cut short; it may be as large as a request."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    try:
+        text = json.dumps(value[: _SHOWN + 1] if isinstance(value, str) else value, ensure_ascii=False)
+    except ValueError:  # more digits than Python writes
+        return "a number"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _flatten(data: list[Any], too_deep: str) -> list[Any]:
