@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 from prometheus_client import Metric
 from prometheus_client.samples import Sample
@@ -34,11 +35,17 @@ def number(value: float) -> str:
 
 
 def _line(sample: Sample) -> str:
-    names = sorted(sample.labels, key=lambda name: (name in {"le", "quantile"}, name))
-    labels = ",".join([f'{name}="{_escape_label(sample.labels[name])}"' for name in names])
-    return (
-        f"{sample.name}{{{labels}}} {number(sample.value)}\n" if labels else f"{sample.name} {number(sample.value)}\n"
-    )
+    labels = _labels(tuple(sample.labels.items()))
+    return f"{sample.name}{labels} {number(sample.value)}\n"
+
+
+@lru_cache(maxsize=1 << 16)
+def _labels(labels: tuple[tuple[str, str], ...]) -> str:
+    """Return the text of `labels`; those of a model are the same in every family and scrape."""
+    if not labels:
+        return ""
+    ordered = sorted(labels, key=lambda label: (label[0] in {"le", "quantile"}, label[0]))
+    return "{" + ",".join([f'{name}="{_escape_label(value)}"' for name, value in ordered]) + "}"
 
 
 def _escape(text: str) -> str:
