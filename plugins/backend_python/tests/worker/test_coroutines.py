@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from threading import Event, current_thread
 
 import pytest
@@ -55,6 +56,24 @@ def test_a_background_coroutine_has_come_to_its_first_await_where_that_is_wanted
     for count in range(1, 20):
         coroutines.start(two_steps())
         assert steps == ["first"] * count
+
+
+def test_a_background_coroutine_that_waits_is_not_garbage_collected(coroutines: Coroutines) -> None:
+    waiting, collected = Event(), Event()
+
+    async def wait_for_nothing() -> None:
+        try:
+            waiting.set()
+            await asyncio.Event().wait()
+        except GeneratorExit:
+            collected.set()
+            raise
+
+    coroutines.start(wait_for_nothing())
+    assert waiting.wait(30)
+    coroutines.run(name())  # it has come to its await
+    gc.collect()
+    assert not collected.is_set()
 
 
 def test_what_still_runs_at_the_end_is_cancelled(coroutines: Coroutines) -> None:

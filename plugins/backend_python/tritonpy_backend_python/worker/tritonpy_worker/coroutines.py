@@ -17,6 +17,8 @@ class Coroutines:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._paced = False
         self._awaits_begin = False
+        # An event loop refers weakly to its tasks: without these, one that waits could be garbage-collected.
+        self._background: set[Any] = set()
 
     def pace(self) -> None:
         """Hold coroutines whose streams have no room; to be said before the first of them."""
@@ -32,7 +34,9 @@ class Coroutines:
 
     def start(self, coroutine: Any) -> None:
         """Let it run in the background; where that is wanted, wait until it has come to its first `await`."""
-        asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        running = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        self._background.add(running)
+        running.add_done_callback(self._background.discard)
         if self._awaits_begin:
             self.run(_nothing())  # the loop takes it up after that one
 
