@@ -22,7 +22,8 @@ MEMORY_FLAGS = (
         "memory-budget",
         _G,
         not_empty("memory-budget"),
-        "What all models together may hold, such as 8GiB, on the host and on GPUs; lazy models are unloaded to keep to it.",
+        "What all models together may hold, such as 8GiB, on the host and on GPUs; lazy models are unloaded to keep to it. "
+        "What backends report counts (ONNX Runtime on the CPU: the size of the files); the process may hold twice as much.",
         path="memory.budget",
         metavar="SIZE",
     ),
