@@ -31,6 +31,10 @@ def test_folders_with_leading_zeros_are_ignored_and_named():
     assert version_folders(["01/model", "0/model", "007/", "1/model"]) == ([1], ["0", "007", "01"])
 
 
+def test_folders_whose_number_is_no_version_are_ignored_and_named():
+    assert version_folders([f"{2**63}/model", f"{2**63 - 1}/model", "1/model"]) == ([1, 2**63 - 1], [f"{2**63}"])
+
+
 @pytest.mark.parametrize(
     ("policy", "chosen", "missing"),
     [

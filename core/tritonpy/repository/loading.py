@@ -85,7 +85,8 @@ class VersionLoading:
         """Return the versions that are to serve. Raises InvalidArgument where there is none, or one is missing that was asked for by name."""
         name = prepared.key
         for folder in version_folders(prepared.listing.files)[1]:
-            log.warning("ignore version directory '%s' which contains leading zeros in its directory name", folder)
+            fault = "contains leading zeros in" if folder.startswith("0") else "has too large a number for a version as"
+            log.warning("ignore version directory '%s' which %s its directory name", folder, fault)
         chosen, missing = prepared.chosen()
         if prepared.named and missing:
             raise InvalidArgument(f"model '{name}' has no version {', '.join(map(str, missing))} in its folder")

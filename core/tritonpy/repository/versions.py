@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
+_LARGEST = 2**63 - 1  # a version is an int64 in every protocol
+
 
 def version_folders(files: Iterable[str]) -> tuple[list[int], list[str]]:
     """Return the versions among a model's relative paths, ascending, and the folders that look like one but are not.
 
-    A version folder is a positive number without leading zeros; folders with other names belong to the model.
+    A version folder is a positive number of 64 bits without leading zeros; folders with other names belong to the model.
     """
     versions, ignored = set(), set()
     for path in files:
         folder, slash, _ = path.partition("/")
         if not slash or not folder.isascii() or not folder.isdigit():
             continue
-        if folder.startswith("0"):
+        if folder.startswith("0") or int(folder) > _LARGEST:
             ignored.add(folder)
         else:
             versions.add(int(folder))

@@ -117,6 +117,31 @@ def test_a_body_too_long_to_be_dropped_ends_the_connection(server):
         assert talk.file.read() == b""
 
 
+@pytest.mark.parametrize("path", [*MANAGEMENT, INFER.replace("infer", "generate"), "/nowhere", "/v2/health/ready"])
+def test_a_body_too_long_to_be_dropped_ends_the_connection_of_every_route(server, path):
+    with connect(server) as talk:
+        talk.sendall(begun(path))
+        assert read_one(talk)[0] >= 400
+        assert talk.file.read() == b""
+
+
+def test_chunks_that_go_on_after_the_answer_end_the_connection(server, monkeypatch):
+    monkeypatch.setattr("tritonpy.listening.http1.connection.MAX_DROPPED", SMALL)
+    with connect(server) as talk:
+        talk.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
+        assert read_one(talk)[0] == 404
+        talk.sendall(chunked(b"x" * SMALL, b"x") + request())
+        assert talk.file.read() == b""
+
+
+def test_chunks_that_end_soon_after_the_answer_leave_the_connection(server):
+    with connect(server) as talk:
+        talk.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
+        assert read_one(talk)[0] == 404
+        talk.sendall(chunked(b"x" * SMALL) + request())
+        assert read_one(talk)[0] == 200
+
+
 def test_a_refusal_waits_for_its_turn(start_server, engine):
     server = start_server()
     engine.hold = True

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tritonpy import SERVER_METRICS, Duration, MemoryUsage
+from tritonpy import SERVER_METRICS, Duration, MemoryUsage, Unavailable
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.exposition import text_format
 
@@ -79,6 +79,16 @@ def test_a_model_that_is_unloaded_meanwhile_is_left_out(engine):
 
 
 def test_without_models_there_are_no_families(engine):
+    assert lines(engine) == []
+
+
+def test_of_a_server_that_is_not_ready_there_are_no_families(engine, monkeypatch):
+    engine.add()
+
+    def refuse():
+        raise Unavailable("Server not ready")
+
+    monkeypatch.setattr(engine, "statistics", refuse)
     assert lines(engine) == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from tritonpy import Engine, FailureReason, ModelGauges, ModelStatistics
+from tritonpy import Engine, FailureReason, ModelGauges, ModelStatistics, Unavailable
 from tritonpy_metrics_prometheus.distributions import (
     FIRST_RESPONSE,
     FIRST_RESPONSE_HELP,
@@ -73,8 +73,12 @@ class EngineCollector(Collector):
 
     def _models(self) -> list[_Model]:
         gauges = self._engine.gauges()
+        try:
+            found = self._engine.statistics()
+        except Unavailable:  # the server is stopping, or could not read its repository: its own metrics are served
+            return []
         models = []
-        for statistics in self._engine.statistics():
+        for statistics in found:
             own = gauges.get((statistics.qualified_name, statistics.version))
             if own is not None:
                 counts = label_sets(statistics, own, self._uuids)

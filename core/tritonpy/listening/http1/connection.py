@@ -13,6 +13,7 @@ from tritonpy.listening.http1.framing import fault_of, origin_form, without_upgr
 from tritonpy.listening.http1.limits import HttpLimits
 from tritonpy.listening.http1.lingering_close import LingeringClose
 from tritonpy.listening.http1.refusal import (
+    BODY_TOO_LONG,
     HEAD_TOO_LARGE,
     STOPPING,
     TOO_MANY_CONNECTIONS,
@@ -25,6 +26,7 @@ from tritonpy.listening.http1.refusal import (
 
 # Bytes of requests that are read ahead of their turn. Up to there the connection is read, so that a client that leaves is noticed.
 MAX_AHEAD = 1 << 20
+MAX_DROPPED = 64 * 1024 * 1024  # bytes of a body that are read and dropped where the answer does not need it
 _STALLED_S = 1.0  # a body that did not move for so long may be given up when descriptors are short
 
 
@@ -39,6 +41,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
     _moved = 0.0  # when the head began, or the body came on
     _head_size = 0  # what came of a head that is not complete
     _trailers = 0
+    _dropped = 0  # bytes of a body that came after its answer
     _unsent = 0  # what the client had not read at the last look
     _plain_head = b""  # the head again, without its wish for another protocol
     _timer: asyncio.TimerHandle | None = None
@@ -129,7 +132,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         """Begin a request; what ASGI needs is made when its path is known."""
         self.midway = self.in_head = True
         self._moved = self.loop.time()
-        self._head_size = self._trailers = 0
+        self._head_size = self._trailers = self._dropped = 0
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
@@ -195,8 +198,12 @@ class HttpConnection(HttpToolsProtocol, Evictable):
             _answer_without_chunks(self.cycle)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Take a part of the body, or drop it where the request is answered."""
         self.moved()
+        if self.cycle.response_complete:
+            self._dropped += len(body)
+            if self._dropped > MAX_DROPPED:
+                raise Refused(BODY_TOO_LONG)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -211,11 +218,18 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
+        if self.midway and not self.in_head and self.cycle.response_complete and self._is_too_long_to_drop():
+            self.close_lingering()
+            return
         self.flow.resume_reading()
         self.idle_since_s = self.loop.time()
         if self.pipeline:
             self.moved()
             self._start_asgi_task(*self._next_in_pipeline())
+
+    def _is_too_long_to_drop(self) -> bool:
+        length = next((value for name, value in self.headers if name == b"content-length"), b"0")
+        return int(length) > MAX_DROPPED
 
     def wait_in_pipeline(self, before: Any, cycle: Any) -> None:
         """Let `cycle` wait for its turn; `before` is the request that came before it."""
