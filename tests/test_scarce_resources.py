@@ -121,7 +121,7 @@ def test_a_server_with_few_descriptors_serves_again_after_a_flood_of_connections
                 assert np.array_equal(infer(module, client, values), values * 2)
 
 
-def test_killed_workers_cost_no_request_a_wrong_answer_and_nobody_a_process(serve: Any, models: Models) -> None:
+def test_killed_workers_cost_no_request_a_wrong_answer_and_leave_no_process(serve: Any, models: Models) -> None:
     write_double(models, 3)
     rng = random.Random(7)
     with serve(f"--model-repository={models.path}") as served, clients(served) as both:

@@ -53,7 +53,7 @@ def live(serve: Any, models: Any, tmp_path: Path, request: pytest.FixtureRequest
 
 
 def answered_503(served: Any) -> bool:
-    """Say whether a new connection is told that the server stops. Raises ConnectionError where it is not served at all."""
+    """Return whether a new connection is told that the server stops. Raises ConnectionError where it is not served at all."""
     return bool(served.ask("/v2/health/live").status == 503)
 
 
@@ -117,9 +117,7 @@ def test_a_client_that_keeps_its_connection_is_served_until_it_leaves(serve: Any
         assert served.log.count("Timeout 30: ") == 1
 
 
-def test_a_connection_that_nobody_uses_ends_a_while_after_its_last_request(
-    serve: Any, models: Any, tmp_path: Path
-) -> None:
+def test_a_unused_connection_ends_a_while_after_its_last_request(serve: Any, models: Any, tmp_path: Path) -> None:
     models.example("add_sub")
     config = tmp_path / "server.yaml"
     config.write_text("frontends:\n  http: {drain_idle_s: 0.5}\n  grpc: {}\n  metrics: {}\n")

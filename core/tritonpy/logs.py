@@ -115,7 +115,7 @@ _COLORS = {"E": "31", "W": "33", "I": "2"}  # red, yellow, faint
 
 
 def _colored(file: TextIO | None) -> bool:
-    """Say whether lines may have colors: on a terminal, unless NO_COLOR says otherwise (https://no-color.org)."""
+    """Return whether lines may have colors: on a terminal, unless NO_COLOR says otherwise (https://no-color.org)."""
     return file is None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
 
 

@@ -1,4 +1,4 @@
-"""Folders for what this user's servers keep and trust later, such as models: nobody else may write into them."""
+"""Folders for what this user's servers keep and trust later, such as models: no other user may write into them."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def make_private_folder(path: Path, *, configured: bool = False) -> str:
 
 
 def is_foreign(status: os.stat_result, user: int) -> bool:
-    """Say whether a file belongs to neither `user` nor root."""
+    """Return whether a file belongs to neither `user` nor root."""
     return status.st_uid not in {user, ROOT}

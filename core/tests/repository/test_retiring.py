@@ -145,7 +145,7 @@ def test_models_whose_files_are_still_needed_leave_them_alone(prepared):
     assert (prepared.agents.told, prepared.released) == ([], [])
 
 
-def test_many_idle_models_are_closed_by_a_few_threads_and_busy_ones_hold_nobody_up(prepared, monkeypatch):
+def test_many_idle_models_are_closed_by_a_few_threads_and_busy_ones_delay_no_other(prepared, monkeypatch):
     monkeypatch.setattr(retiring, "THREADS", 2)
     table, unloaded = ModelTable(), []
     under_test = Retiring(table, unloaded.append)

@@ -201,7 +201,7 @@ def test_a_size_that_is_not_known_runs_on_a_thread(served: Served) -> None:
         assert Anywhere.threads[-1][0] != THREAD
 
 
-def test_strings_that_nobody_walked_run_on_a_thread(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strings_that_were_not_checked_run_on_a_thread(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(Echoing, datatype="TYPE_STRING") as server:
         loop = Loop(server)
         loop.say_alone(b"word", quickness.SURE + 1)

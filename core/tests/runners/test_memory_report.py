@@ -87,7 +87,7 @@ def test_who_renews_waits_for_the_question_that_is_open(threads: ThreadPool) -> 
     assert report._figures == cpu(2)
 
 
-def test_an_error_leaves_the_figures_as_they_were_and_is_told_once(
+def test_an_error_leaves_the_figures_as_they_were_and_is_logged_once(
     threads: ThreadPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     errors = iter([None, "no", "no", "why", None, "no"])

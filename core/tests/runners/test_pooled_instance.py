@@ -132,7 +132,7 @@ def test_instances_of_one_model_execute_at_the_same_time(model_repository: Model
         assert all(answer.error is None for (answer,) in witness.wait(*requests))
 
 
-def test_an_instance_never_executes_twice_at_once_whoever_asks(model_repository: ModelRepository) -> None:
+def test_an_instance_never_executes_twice_at_the_same_time(model_repository: ModelRepository) -> None:
     inside = threading.Lock()
 
     class Alone(Anywhere):

@@ -81,11 +81,11 @@ def test_beyond_the_bound_functions_wait_in_order(pools: Pools) -> None:
     for _ in range(2):
         pool.run(held)
     held.wait(2)
-    assert not pool.crowded
+    assert not pool.saturated
     ended = threading.Semaphore(0)
     for number in range(20):
         pool.run(lambda number=number: (done.append(number), ended.release()))  # type: ignore[misc]
-    assert pool.crowded
+    assert pool.saturated
     assert done == []
     held.let.set()
     for _ in range(20):

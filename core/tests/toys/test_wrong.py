@@ -59,7 +59,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessClient
 
 
 def outcome(client: InProcessClient, model: str, deed: str, *outputs: str) -> str:
-    """Return the text of the error, an empty one where there is none."""
+    """Return the text of the error, an empty one if there is none."""
     tensor = InferInput("IN", [1, 1], "FP32").set_data_from_numpy(np.full((1, 1), DEEDS.index(deed), np.float32))
     try:
         client.infer(model, [tensor], outputs=[InferRequestedOutput(name) for name in outputs] or None)
@@ -78,6 +78,6 @@ def test_the_error_says_what_was_returned_and_what_was_expected(client: InProces
 
 
 @pytest.mark.parametrize("model", ["thread", "process"])
-def test_an_output_that_nobody_asked_for_may_be_missing(client: InProcessClient, model: str) -> None:
+def test_an_output_that_was_not_requested_may_be_missing(client: InProcessClient, model: str) -> None:
     assert outcome(client, model, "misspelled", "MORE") == ""
     assert outcome(client, model, "misspelled", "OUT") == EXPECTED["misspelled"] % model

@@ -134,7 +134,7 @@ class Backend(ABC):
     # Parameters, of the model or of an accelerator, whose values are paths of the server's file system. A load request may only give those that lead
     # into the model's folder, or that the model's own configuration file has too.
     path_parameters: ClassVar[tuple[str, ...]] = ()
-    # `__init__`, `execute` and `close` of an instance may be called from different threads, one after the other, and `execute` waits for nobody. Then
+    # `__init__`, `execute` and `close` of an instance may be called from different threads, one after the other, and `execute` never blocks. Then
     # instances on the CPU own no thread while they are idle: they execute on threads that they share with others, and what is known to finish in
     # microseconds on the event loop. Leave it False where a thread has to stay the same, as for the context of a GPU or a connection bound to its thread.
     runs_on_any_thread: ClassVar[bool] = False

@@ -119,7 +119,7 @@ class Scheduler(ABC):
         """
 
     def restored(self, instance: int) -> None:
-        """Take note that `instance`, which was lost, serves again (optional).
+        """Record that `instance`, which was lost, serves again (optional).
 
         Until then another instance is the better place for what is bound to none.
         """

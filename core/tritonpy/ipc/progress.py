@@ -20,7 +20,7 @@ class Progress:
 
     @staticmethod
     def create() -> int:
-        """Return the descriptor of the memory, both ends map it. Raises OSError where there is none."""
+        """Return the descriptor of the memory, both ends map it. Raises OSError if there is none."""
         return create(_SIZE)
 
     def begin(self, execution: int) -> None:

@@ -148,7 +148,7 @@ class Acceptor:
         return found
 
     def _accept(self, listening: socket.socket) -> bool:
-        """Accept what waits, up to a bound; say whether more may wait."""
+        """Accept what waits, up to a bound; return whether more may wait."""
         now = self._loop.time()
         count, self._accepted_at = _ACCEPTS_AT_ONCE if now - self._accepted_at < _BURST_S else 1, now
         for _ in range(count):
@@ -188,7 +188,7 @@ class Acceptor:
             accepted.close()
 
     def _make_room(self, listening: socket.socket, accepted: socket.socket) -> bool:
-        """Close idle connections for `accepted`, and accept nothing until their descriptors are free; say whether to accept on at once."""
+        """Close idle connections for `accepted`, and accept nothing until their descriptors are free; return whether to accept on at once."""
         if self._close_idle():
             self._pause(listening)
             self._parked[listening] = accepted

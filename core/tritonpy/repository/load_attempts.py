@@ -43,7 +43,7 @@ class LoadAttempt:
         return time.monotonic() - self.started
 
     def cancel(self, error: TritonError, reason: str = "") -> bool:
-        """Let whoever waits for the load get `error`; False when the load was committed or canceled before.
+        """End the wait for the load with `error`; False when the load was committed or canceled before.
 
         `reason` is what its versions and the log show, where the text of the error says less.
         """
@@ -290,7 +290,7 @@ class _Batch:
             key = self._next(error)
 
     def _next(self, error: BaseException | None) -> str | None:
-        """Return the next key for the calling thread, None where there is none, or where another thread took its place."""
+        """Return the next key for the calling thread, None if there is none, or where another thread took its place."""
         thread, now = threading.current_thread(), time.monotonic()
         with self._changed:
             if error is not None:

@@ -123,7 +123,9 @@ class VersionLoading:
 
     @staticmethod
     def _log_failure(prepared: Prepared, version: int, reason: str) -> None:
-        if prepared.attempt is None or prepared.attempt.error is None:  # of a canceled load nobody waits for the reason
+        if (
+            prepared.attempt is None or prepared.attempt.error is None
+        ):  # the caller of a canceled load has its error already
             log.error("failed to load '%s' version %d: %s", prepared.key, version, reason)
 
     def _set_state(self, prepared: Prepared, version: int, state: State, reason: str = "") -> None:

@@ -187,7 +187,7 @@ class RepositoryManager:
         self._explain(key, self._try_load(key, found))
 
     def _explain(self, key: str, error: TritonError | None) -> None:
-        """Let the index show why a model that serves on did not follow its files: nobody gets the error of a poll."""
+        """Let the index show why a model that serves on did not follow its files: a poll has no caller that would get the error."""
         if error is not None:
             self._table.remark_all(
                 key, f"serves as it was loaded before, the last load failed: {error.message.rstrip()}"
@@ -407,7 +407,7 @@ def _check_name(name: str) -> None:
 
 
 def _not_found(name: str, found: Scan) -> TritonError:
-    """Log that no model of this name can be loaded, and return the error for whoever asked for it."""
+    """Log that no model of this name can be loaded, and return the error for the caller."""
     twice = name in found.duplicates
     text = "not unique across all model repositories" if twice else "model not found in any model repository."
     log.error("failed to poll model '%s': %s", name, text)

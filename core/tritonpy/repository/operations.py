@@ -168,7 +168,7 @@ class ModelOperations:
             log.error("%s%s", error.message.rstrip(), stays)
 
     def _forget_failure(self, key: str) -> None:
-        """Take note that what serves is what the files say: a reload that failed was undone."""
+        """Record that what serves is what the files say: a reload that failed was undone."""
         self._failed.pop(key, None)
         self._table.remark_all(key, "")
 
@@ -323,7 +323,7 @@ class ModelOperations:
         return models, departures
 
     def _is_temporary(self, request: LoadRequest) -> bool:
-        """Say whether the next plain load undoes this one though the model's files stay the same.
+        """Return whether the next plain load undoes this one though the model's files stay the same.
 
         As in Triton a configuration stays until the files change, unless it came with files or with the first load of the model.
         """

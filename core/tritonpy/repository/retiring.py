@@ -110,7 +110,7 @@ class Retiring:
                 self._ensembles.setdefault(member, []).append(model)
 
     def _leave(self, departure: Departure) -> bool:
-        """Take note that the models of `departure` are closed; say whether what they were loaded from is to be freed."""
+        """Record that the models of `departure` are closed; return whether what they were loaded from is to be freed."""
         with self._guard:
             self._live.discard(departure)
             for model in departure.models:

@@ -241,7 +241,7 @@ class ModelTable:
             self.remark(name, model.version, reason)
 
     def retract(self, name: str) -> None:
-        """Undo `explain` or `announce`: nobody wants the model any more, or its versions are known."""
+        """Undo `explain` or `announce`: the model is not wanted any more, or its versions are known."""
         with self._changes:
             entry = self._entries.get(name)
             if entry is not None and NO_VERSION in entry.versions:

@@ -106,7 +106,7 @@ class Dispatcher:
     def next_step(self, slot: PooledSlot) -> Step:
         """Say what the calling thread, which a pool lent to `slot`, does next. With IDLE it has nothing to do with `slot` any more.
 
-        Where the scheduler named a time, the thread waits for that: then nobody else has to wake up first.
+        Where the scheduler named a time, the thread waits for that: no other thread has to wake up first.
         """
         while True:
             if slot.handed is not None:
@@ -139,7 +139,7 @@ class Dispatcher:
                 slot.idle = slot.parked = False
                 self._idle.remove(slot)
                 return True
-            if slot.parked:  # rung, and whoever has it has not woken this thread
+            if slot.parked:  # woken, and its owner has not woken this thread
                 slot.parked = False
                 return False
         slot.bell.acquire()  # woken between the time-out and the lock
@@ -233,7 +233,7 @@ class Dispatcher:
         self.flush()
 
     def restored(self, slot: Slot) -> None:
-        """Take note that an instance whose memory was lost serves again."""
+        """Record that an instance whose memory was lost serves again."""
         with self.lock:
             self._scheduler.restored(slot.index)
         self.flush()

@@ -25,7 +25,7 @@ log = logging.getLogger("tritonpy.instance")
 class LocalInstance(ABC):
     """What instances of this process have in common, whichever threads they run on.
 
-    `start` begins to build one, `wait_built` tells how that ended. Then it serves, and `leave` or `stop` ends it; `forget` is called when it is no more.
+    `start` begins to build one, `wait_built` reports how that ended. Then it serves, and `leave` or `stop` ends it; `forget` is called when it is no more.
     """
 
     slot: Slot
@@ -68,7 +68,7 @@ class LocalInstance(ABC):
 
     @abstractmethod
     def alive(self) -> bool:
-        """Say whether it was built and is not closed."""
+        """Return whether it was built and is not closed."""
 
     @abstractmethod
     def serve(self) -> None:

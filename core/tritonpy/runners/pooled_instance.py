@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def may_share_threads(model: ModelContext, backend: type[Backend], context: InstanceContext) -> bool:
-    """Say whether an instance may run on threads that others use too: the backend can be called from any, and its executions end by themselves."""
+    """Return whether an instance may run on threads that others use too: the backend can be called from any, and its executions end by themselves."""
     waits = model.config.model_transaction_policy.decoupled
     return backend.runs_on_any_thread and context.kind == "CPU" and not waits
 
@@ -61,7 +61,7 @@ class PooledInstance(LocalInstance):
         self._turn: PooledTurn | None = None
         if limiter is not None:
             self._turn = PooledTurn(limiter, permit, dispatcher.lock, lambda: threads.run(self._work))
-        self._over = threading.Lock()  # released when nobody owns the instance any more
+        self._over = threading.Lock()  # released when the instance has no owner any more
         self._over.acquire()
         self.slot = PooledSlot(
             context, threads, rings, self._work, self._run_on_loop, self._over.release, self._quickness
@@ -126,7 +126,7 @@ class PooledInstance(LocalInstance):
         self._close()
 
     def _close(self) -> None:
-        """Close the backend, once, and tell whoever waits for the end."""
+        """Close the backend, once, and wake up the threads that wait for the end."""
         with self._dispatcher.lock:
             if self._closed:
                 return
@@ -164,7 +164,7 @@ class PooledInstance(LocalInstance):
                 self._execute_next()
             elif not self._execute_in_turn(turn):
                 return
-            if threads.crowded:  # other instances have none
+            if threads.saturated:  # other instances have none
                 threads.run(self._work)
                 return
         if step is Step.END:

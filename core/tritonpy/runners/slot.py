@@ -57,7 +57,7 @@ class Slot:
         self.bell.release()
 
     def close(self) -> None:
-        """Take note that the model is closed while the instance is idle; called under the model's lock."""
+        """Record that the model is closed while the instance is idle; called under the model's lock."""
         self.ring()
 
     def runs_here(self) -> bool:

@@ -32,7 +32,7 @@ class ThreadPool:
         self._closed = False
 
     @property
-    def crowded(self) -> bool:
+    def saturated(self) -> bool:
         """Whether functions wait for a thread."""
         return bool(self._waiting)
 
@@ -120,7 +120,7 @@ class ThreadPool:
         return self._closed and thread.work is None
 
     def _withdrawn(self, thread: _Thread) -> bool:
-        """Let nobody use `thread`; False where somebody just does."""
+        """Take `thread` out of use; False if it is in use."""
         try:
             self._idle.remove(thread)
         except ValueError:

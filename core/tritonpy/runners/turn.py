@@ -62,7 +62,7 @@ class PooledTurn:
         self._over = False
 
     def take(self) -> bool:
-        """Say whether the instance may execute now."""
+        """Return whether the instance may execute now."""
         return self._take(self._limiter.acquire)
 
     def again(self) -> bool:
@@ -77,7 +77,7 @@ class PooledTurn:
             self._limiter.release(self._name)
 
     def give_up(self) -> bool:
-        """Wait no more, because the instance ends; say whether it waited, without an owner."""
+        """Wait no more, because the instance ends; return whether it waited, without an owner."""
         with self._lock:
             self._over = True
             waited, self._waiting = self._waiting, False

@@ -162,7 +162,7 @@ def open_session(
 
 
 def _counts_threads(settings: SessionSettings, options: OnnxOptions, weight: int) -> bool:
-    """Say whether a session is that of a small model that does not say how many threads it has."""
+    """Return whether a session is that of a small model that does not say how many threads it has."""
     asked = any(key.startswith("session.intra_op_thread") for key in settings.session_entries)
     return (
         weight < SMALL_BYTES and settings.intra_op_threads == 0 and not asked and not options.enable_global_threadpool

@@ -31,7 +31,7 @@ class SmallModelThreads:
         self._told = False
 
     def take(self, most: int | None) -> bool:
-        """Say whether one more session may have threads, and count them; `most` is how many all may have (None: the default).
+        """Return whether one more session may have threads, and count them; `most` is how many all may have (None: the default).
 
         What was taken is given back by `release`, or by the end of a session that it was `bind` to.
         """

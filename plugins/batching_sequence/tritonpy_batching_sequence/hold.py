@@ -27,7 +27,7 @@ class Hold:
         self._all_released = False
 
     def holds(self, lane: Lane, roster: Roster) -> bool:
-        """Say whether the instance of `lane` has to wait; changes to no once and stays."""
+        """Return whether the instance of `lane` has to wait; changes to no once and stays."""
         if self._each_instance:
             if len(lane.ready) >= self._requests:
                 self._released.add(lane.instance)

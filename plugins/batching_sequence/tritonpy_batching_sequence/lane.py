@@ -13,7 +13,7 @@ Decision = Sequence[LiveSequence] | int
 class Lane:
     """The seats of one instance. `ready` are the sequences whose next request may run, in the order in which that came about.
 
-    `down`: the process of the instance ended and is not there again. `leaving`: the instance is to go; nobody takes a seat any more.
+    `down`: the process of the instance ended and is not there again. `leaving`: the instance is to be removed; it takes no new sequence.
     `decision` is the latest one about the lane, None since it changed.
     """
 

@@ -36,7 +36,7 @@ class Trials:
         self._batches = self._rows = self._begin_ns = 0
 
     def learn(self, rows: int, now_ns: int) -> None:
-        """Take note of a batch that leaves."""
+        """Record a batch that leaves."""
         self._batches += 1
         if self._batches == _SETTLING:
             self._begin_ns, self._rows = now_ns, 0

@@ -76,7 +76,7 @@ ABANDONED = {
 
 
 class Releasing(FakeEngine):
-    """Forgets requests that nobody waits for."""
+    """Forgets requests whose callers are gone."""
 
     def let_go(self):
         """Answer what was cancelled, as models do."""

@@ -62,7 +62,7 @@ def _infer(service: InferenceService, packing: Packing) -> Callable[[bytes, Cont
 
 
 async def _reserved(memory: RequestMemory, context: Context, nbytes: int) -> Reservation:
-    """Return memory for a message; where there is none, the call ends here."""
+    """Return memory for a message; if there is none, the call ends here."""
     reservation = memory.client().reservation()
     if not reservation.grow(nbytes):
         await abort(context, memory.refusal(nbytes))

@@ -247,4 +247,4 @@ class Stream:
 
 
 def _nothing() -> None:
-    """Nobody is left who sends."""
+    """No sender is left."""

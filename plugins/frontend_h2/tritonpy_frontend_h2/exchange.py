@@ -41,7 +41,7 @@ class H2Exchange(Exchange, Receiver):
         return account
 
     def _reserve(self, count: int) -> TritonError | None:
-        """Reserve memory for `count` bytes that came; return the error that ends the call where there is none."""
+        """Reserve memory for `count` bytes that came; return the error that ends the call if there is none."""
         nbytes, account = self._waiting + self._frames.unread + count, self.account()
         if nbytes <= UNCOUNTED or account is None:
             return None

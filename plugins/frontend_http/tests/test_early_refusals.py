@@ -152,7 +152,7 @@ def test_a_refusal_waits_for_its_turn(start_server, engine):
         assert [read_one(talk)[0] for _ in range(2)] == [200, 404]
 
 
-class Nobody:
+class UnknownModels:
     """Admits no one."""
 
     def guards(self, _what):
@@ -163,7 +163,7 @@ class Nobody:
 
 
 def test_a_caller_who_is_not_admitted_hears_it_before_the_body_is_read(start_server):
-    status, _, error = first_answer(start_server(Nobody()), begun(INFER))
+    status, _, error = first_answer(start_server(UnknownModels()), begun(INFER))
     assert (status, error) == (401, "who is there?")
 
 

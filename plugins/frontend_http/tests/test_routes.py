@@ -261,6 +261,6 @@ def test_head_on_a_health_route_is_get_without_the_body(server, path, status):
         ("HEAD", "/v2/logging", "GET, POST"),
     ],
 )
-def test_a_method_that_is_not_allowed_is_told_those_that_are(server, method, path, allowed):
+def test_a_method_that_is_not_allowed_is_answered_with_those_that_are(server, method, path, allowed):
     reply = server.call(method, path)
     assert (reply.status, reply.headers["allow"]) == (405, allowed)

@@ -70,7 +70,7 @@ class InferCycle(msgspec.Struct, eq=False):
         return self
 
     def set(self) -> None:
-        """Take note that the connection is gone, or that what is not here yet will not come: the protocol's word for it."""
+        """Record that the connection is gone, or that what is not here yet will not come: the protocol's word for it."""
         self.parts, self.memory = [], None
         if not self.response_complete and self.call is not None:
             self.call.cancel()

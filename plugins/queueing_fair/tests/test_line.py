@@ -69,7 +69,7 @@ def test_clients_that_always_wait_get_their_weights_whatever_the_batches(clients
     assert counted["c"] / counted["a"] == pytest.approx(4, rel=0.02)
 
 
-def test_where_nobody_has_to_wait_weights_mean_nothing():
+def test_weights_have_no_effect_if_no_tenant_waits():
     counted, _ = closed_loop(4, size=8, instances=1)
     assert counted["c"] == counted["a"]
 

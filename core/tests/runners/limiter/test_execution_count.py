@@ -80,7 +80,7 @@ def test_two_instances_that_share_one_resource_take_turns_by_priority_though_one
 @pytest.mark.parametrize(
     ("first", "order"), [("a", "aabaabaabaab"), ("b", "baaaabaabaab")], ids=["priority 1 first", "priority 2 first"]
 )
-def test_the_order_is_that_of_triton_whoever_begins(first, order):
+def test_the_order_is_that_of_triton_no_matter_which_client_begins(first, order):
     groups = {"a": group({"R": 4}, 1), "b": group({"R": 2}, 2)}
     world = Simulation(
         ExecutionCountLimiter({"R": 4}), dict(sorted(groups.items(), reverse=first == "b")), lambda _: 1.0

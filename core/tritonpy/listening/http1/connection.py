@@ -88,7 +88,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         return self._moved if self.midway else self.idle_since_s
 
     def is_used(self, idle_s: float) -> bool:
-        """Say whether its client has a request here, or had one less than `idle_s` seconds ago."""
+        """Return whether its client has a request here, or had one less than `idle_s` seconds ago."""
         if self.refuses or self.transport.is_closing():
             return False
         if self.midway or (self.cycle is not None and not self.cycle.response_complete):
@@ -152,7 +152,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         self.headers.append((name, value))
 
     def judge_head(self) -> bool:
-        """Say whether the request is to go on: not if it will be parsed again. Raises Refused where it cannot be served."""
+        """Return whether the request is to go on: not if it will be parsed again. Raises Refused where it cannot be served."""
         version, method = self.parser.get_http_version(), self.parser.get_method()
         if len(self.url) + sum([len(name) + len(value) for name, value in self.headers]) > self.limits.head_size:
             raise Refused(HEAD_TOO_LARGE)
@@ -174,7 +174,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         return True
 
     def moved(self) -> None:
-        """Take note that the request came on."""
+        """Record that the request came on."""
         self._moved = self.loop.time()
 
     def on_headers_complete(self) -> None:
@@ -207,7 +207,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Take note of the end of a request."""
+        """Record the end of a request."""
         if self.in_head:
             return  # it is going to be parsed again
         self.midway = False
@@ -337,7 +337,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
 
 
 class _Endless(int):
-    """The number of bytes that are still to come, as uvicorn counts them, where nobody knows it: never too few, never too many."""
+    """The number of bytes that are still to come, as uvicorn counts them, if it is not known: never too few, never too many."""
 
     def __lt__(self, _other: object) -> bool:
         return False

@@ -47,7 +47,7 @@ class Exchange(CarriedCall, StreamingCall):
         """
 
     def done(self) -> None:
-        """Take note that the call is over, and let go of who took its messages: they refer to each other."""
+        """Record that the call is over, and let go of who took its messages: they refer to each other."""
         super().done()
         self._through = _refuse
 
@@ -60,7 +60,7 @@ class Exchange(CarriedCall, StreamingCall):
         self.task.cancel()
 
     def taken(self) -> None:
-        """Take note that a whole message was taken out of what came."""
+        """Record that a whole message was taken out of what came."""
 
     def limit_messages(self, limit: int) -> None:
         """Refuse longer messages; 0 for any length."""

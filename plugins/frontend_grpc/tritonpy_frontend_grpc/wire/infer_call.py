@@ -121,11 +121,11 @@ class CarriedInferCall(CarriedCall, InferCall):
         self.done()
 
     def admits(self, answer: bytes) -> bool:
-        """Say whether there is memory for an answer, which may have to wait for the client."""
+        """Return whether there is memory for an answer, which may have to wait for the client."""
         return True
 
     def reserve(self, nbytes: int) -> bool:
-        """Reserve memory for so much of the message; where there is none, fail and return False."""
+        """Reserve memory for so much of the message; if there is none, fail and return False."""
         if self.memory is None:
             self.memory = (self.account() or self._service.memory.client()).reservation()
         try:

@@ -358,7 +358,7 @@ def test_the_first_settings_are_no_acknowledgement():
     assert ends_with(Server(), PREFACE + frame(SETTINGS, ACK), PROTOCOL_ERROR)
 
 
-def test_a_padded_frame_without_a_payload_is_told_of_at_once():
+def test_a_padded_frame_without_a_payload_is_refused_at_once():
     server = Server().hello()
     server.say(begin())
     assert ends_with(server, frame(DATA, PADDED, 1), FRAME_SIZE_ERROR)

@@ -61,7 +61,7 @@ class Stream(ABC):
         return None
 
     def admits(self, count: int) -> bool:
-        """Reserve memory for `count` bytes that are sent next and may have to wait for the client; False where there is none."""
+        """Reserve memory for `count` bytes that are sent next and may have to wait for the client; False if there is none."""
         return True
 
     @abstractmethod

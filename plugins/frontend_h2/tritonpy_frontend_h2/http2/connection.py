@@ -270,7 +270,7 @@ class Connection(FrameSink):
                 stream.receiver = receiver
 
     def _cover(self) -> bool:
-        """Reserve memory for more open calls; say whether there is room."""
+        """Reserve memory for more open calls; return whether there is room."""
         covered = self._covered + _UNCOVERED
         if not self._calls_memory.grow((covered - _UNCOVERED) * UNCOUNTED):
             return False

@@ -182,7 +182,7 @@ class Sender:
         self._waiting.pop(stream, None)
 
     def admits(self, count: int) -> bool:
-        """Reserve memory for `count` bytes that are sent next; say whether there is room. Short answers need none."""
+        """Reserve memory for `count` bytes that are sent next; return whether there is room. Short answers need none."""
         return count <= UNCOUNTED or self._memory.grow(self._backlogged + count)
 
     def _release(self, count: int) -> None:
