@@ -50,7 +50,7 @@ class Listed:
 
 @dataclass(slots=True)
 class Entry:
-    """One model. `versions` is replaced as a whole, never changed: readers need no lock. `failed`: the last load of a listed one did."""
+    """One model. `versions`, ascending, is replaced as a whole, never changed: readers need no lock. `failed`: the last load of a listed one did."""
 
     versions: Mapping[int, VersionRecord] = field(default_factory=dict)
     latest: LoadedModel | None = None
@@ -170,7 +170,7 @@ class ModelTable:
                 _, entry = self._elsewhere(name)
             except (InvalidArgument, NotFound):
                 return []
-        return [record.model for _, record in sorted(entry.versions.items()) if record.model is not None]
+        return [record.model for record in entry.versions.values() if record.model is not None]
 
     def versions(self, name: str) -> list[int]:
         """Return the ready versions, ascending; of a listed model that is not loaded those that are loaded then."""
@@ -193,7 +193,7 @@ class ModelTable:
         return [
             (name, version, record)
             for name in sorted(self._entries)
-            for version, record in sorted(self._entries[name].versions.items())
+            for version, record in self._entries[name].versions.items()
         ]
 
     def set_state(self, name: str, version: int, state: State, reason: str = "") -> None:
@@ -289,11 +289,12 @@ class ModelTable:
             return [ModelIndex(name)]
         return [
             ModelIndex(name, str(version) if version != NO_VERSION else "", record.state.value, record.reason)
-            for version, record in sorted(entry.versions.items())
+            for version, record in entry.versions.items()
         ]
 
     @staticmethod
     def _replace(entry: Entry, versions: Mapping[int, VersionRecord]) -> None:
+        versions = dict(sorted(versions.items()))  # here, so that no reader sorts them
         ready = [version for version, record in versions.items() if record.model is not None]
         entry.versions = versions
-        entry.latest = versions[max(ready)].model if ready else None
+        entry.latest = versions[ready[-1]].model if ready else None

@@ -117,8 +117,9 @@ class LocalRunner(Runner):
         return self.alive() and (not asks or self._readiness.answer())
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        told = () if self._memory is None else self._memory.latest()
-        return summed([*told, *lent(self._model.memory)])
+        told = [] if self._memory is None else self._memory.latest()
+        pools = list(lent(self._model.memory))
+        return summed([*told, *pools]) if pools else told
 
     def measure_memory(self) -> None:
         if self._memory is not None:

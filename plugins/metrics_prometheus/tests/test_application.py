@@ -26,6 +26,10 @@ def test_metrics_are_plain_text():
     assert ask("/metrics") == (200, {b"content-type": b"text/plain; charset=utf-8", b"content-length": b"0"}, b"")
 
 
+def test_head_is_answered_as_get_is():
+    assert ask("/metrics", "HEAD") == ask("/metrics")
+
+
 @pytest.mark.parametrize("path", ["/", "/metrics/", "/metric", "/v2"])
 def test_other_paths_are_not_found(path):
     status, headers, body = ask(path)

@@ -5,7 +5,7 @@ import math
 import pytest
 from prometheus_client import Metric
 
-from tritonpy_metrics_prometheus.exposition import number, text_format
+from tritonpy_metrics_prometheus.exposition import TextMetric, number, text_format
 
 
 def family(kind="counter", text="Help", **samples):
@@ -54,3 +54,10 @@ def test_labels_are_sorted_and_escaped():
 
 def test_help_is_escaped():
     assert text_format([family(text="a\\b\nc")]).startswith(b"# HELP nv_name a\\\\b\\nc\n")
+
+
+def test_finished_lines_are_written_as_they_are():
+    metric = TextMetric("nv_name", "Help", "gauge", ["nv_name 1\n", "nv_name 2\n"])
+    assert text_format([metric, family(none=3)]) == (
+        b"# HELP nv_name Help\n# TYPE nv_name gauge\nnv_name 1\nnv_name 2\n# HELP nv_name Help\n# TYPE nv_name counter\nnv_name 3\n"
+    )

@@ -132,6 +132,28 @@ def test_a_scrape_does_not_wait_for_the_loop_s_busy_threads(engine):
     assert asyncio.run(scenario()) == (200, "")
 
 
+def test_head_has_the_length_of_the_metrics_and_no_body(engine):
+    engine.add()
+
+    async def scenario():
+        async with listening(engine, cpu=False) as frontend:
+            address = frontend.address()
+            answers = []
+            for method in ("GET", "HEAD"):
+                request = f"{method} /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode()
+                answers.append(await asyncio.to_thread(exchange, address, request))
+            return answers
+
+    get, head = asyncio.run(scenario())
+    assert get.startswith(b"HTTP/1.1 200 ")
+    assert b"nv_inference_count" in get
+    assert without_date(head) == without_date(get[: get.index(b"\r\n\r\n") + 4])
+
+
+def without_date(answer):
+    return [line for line in answer.split(b"\r\n") if not line.lower().startswith(b"date:")]
+
+
 def test_another_method_is_refused_over_the_wire(engine):
     async def scenario():
         async with listening(engine) as frontend:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
@@ -17,6 +18,7 @@ from tritonpy_metrics_prometheus.distributions import (
     add_summary,
     summary_name,
 )
+from tritonpy_metrics_prometheus.exposition import TextMetric, labels_text, number
 from tritonpy_metrics_prometheus.label_sets import LabelSet, label_sets, model_labels
 from tritonpy_metrics_prometheus.model_families import (
     CACHE,
@@ -31,10 +33,13 @@ from tritonpy_metrics_prometheus.model_families import (
     ModelFamily,
 )
 
+REASONS = tuple(reason.value for reason in FailureReason)
+
 
 @dataclass(frozen=True, slots=True)
 class _Model:
     labels: Mapping[str, str]
+    text: str
     statistics: ModelStatistics
     gauges: ModelGauges
     counts: Sequence[LabelSet]
@@ -81,17 +86,19 @@ class EngineCollector(Collector):
         for statistics in found:
             own = gauges.get((statistics.qualified_name, statistics.version))
             if own is not None:
-                counts = label_sets(statistics, own, self._uuids)
-                models.append(_Model(model_labels(statistics, own), statistics, own, counts))
+                labels = model_labels(statistics, own)
+                text = labels_text(tuple(labels.items()))
+                models.append(_Model(labels, text, statistics, own, label_sets(labels, statistics, own, self._uuids)))
         return models
 
     def _counter(self, family: ModelFamily, models: list[_Model]) -> Metric:
-        metric = Metric(family.name, family.help, family.kind)
-        for model in models:
-            for counted in model.counts:
-                value = family.read(counted.statistics, model.gauges) if self._counting else 0
-                metric.add_sample(family.name, dict(counted.labels), value)
-        return metric
+        name, read = family.name, family.read if self._counting else _zero
+        lines = [
+            f"{name}{counted.text} {number(read(counted.statistics, model.gauges))}\n"
+            for model in models
+            for counted in model.counts
+        ]
+        return TextMetric(name, family.help, family.kind, lines)
 
     @staticmethod
     def _distributions(models: list[_Model]) -> Iterator[Metric]:
@@ -105,27 +112,35 @@ class EngineCollector(Collector):
         return (metric for metric in (first, *summaries.values()) if metric.samples)
 
     def _failures(self, models: list[_Model]) -> Metric:
-        metric = Metric(FAILURE_NAME, FAILURE_HELP, "counter")
-        for model in models:
-            for counted in model.counts:
-                for reason in FailureReason:
-                    count = counted.failures.get(reason.value, 0) if self._counting else 0
-                    metric.add_sample(FAILURE_NAME, {**counted.labels, "reason": reason.value}, count)
-        return metric
+        lines = [
+            f"{FAILURE_NAME}{text} {counted.failures.get(reason, 0) if self._counting else 0}\n"
+            for model in models
+            for counted in model.counts
+            for reason, text in zip(REASONS, _reasons_text(tuple(counted.labels.items())), strict=True)
+        ]
+        return TextMetric(FAILURE_NAME, FAILURE_HELP, "counter", lines)
+
+
+@lru_cache(maxsize=1 << 14)
+def _reasons_text(labels: tuple[tuple[str, str], ...]) -> list[str]:
+    return [labels_text((*labels, ("reason", reason))) for reason in REASONS]
+
+
+def _zero(_statistics: ModelStatistics, _gauges: ModelGauges) -> int:
+    return 0
 
 
 def _memory(models: list[_Model]) -> Iterator[Metric]:
-    metric = Metric(MEMORY_NAME, MEMORY_HELP, "gauge")
+    lines = []
     for model in models:
         for usage in model.statistics.memory_usage:
-            labels = {**model.labels, "kind": usage.type, "device": str(usage.id)}
-            metric.add_sample(MEMORY_NAME, labels, usage.byte_size)
-    if metric.samples:
-        yield metric
+            text = labels_text((*model.labels.items(), ("kind", usage.type), ("device", str(usage.id))))
+            lines.append(f"{MEMORY_NAME}{text} {usage.byte_size}\n")
+    if lines:
+        yield TextMetric(MEMORY_NAME, MEMORY_HELP, "gauge", lines)
 
 
 def _gauge(family: ModelFamily, models: list[_Model]) -> Metric:
-    metric = Metric(family.name, family.help, family.kind)
-    for model in models:
-        metric.add_sample(family.name, dict(model.labels), family.read(model.statistics, model.gauges))
-    return metric
+    name, read = family.name, family.read
+    lines = [f"{name}{model.text} {number(read(model.statistics, model.gauges))}\n" for model in models]
+    return TextMetric(name, family.help, family.kind, lines)

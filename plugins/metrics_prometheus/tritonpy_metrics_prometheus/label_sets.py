@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonpy import ModelGauges, ModelStatistics
+from tritonpy_metrics_prometheus.exposition import labels_text
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """What is counted under these labels."""
+    """What is counted under these labels; `text` is how they are written."""
 
     labels: Mapping[str, str]
+    text: str
     statistics: ModelStatistics
     failures: Mapping[str, int]
 
@@ -27,17 +29,22 @@ def model_labels(statistics: ModelStatistics, gauges: ModelGauges) -> dict[str, 
     return labels
 
 
-def label_sets(statistics: ModelStatistics, gauges: ModelGauges, uuids: Sequence[str]) -> list[LabelSet]:
-    """Return the counts of a model version by their labels; `uuids` are those of the visible GPUs, by number.
+def label_sets(
+    labels: Mapping[str, str], statistics: ModelStatistics, gauges: ModelGauges, uuids: Sequence[str]
+) -> list[LabelSet]:
+    """Return the counts of a model version with `labels` by their labels; `uuids` are those of the visible GPUs, by number.
 
     Where a GPU's UUID is not known, the model's counts stay together.
     """
-    labels = model_labels(statistics, gauges)
     if not gauges.shares or any(share.gpu is not None and share.gpu >= len(uuids) for share in gauges.shares):
-        return [LabelSet(labels, statistics, gauges.failures)]
+        return [_label_set(labels, statistics, gauges.failures)]
     return [
-        LabelSet(
+        _label_set(
             labels if share.gpu is None else {**labels, "gpu_uuid": uuids[share.gpu]}, share.statistics, share.failures
         )
         for share in gauges.shares
     ]
+
+
+def _label_set(labels: Mapping[str, str], statistics: ModelStatistics, failures: Mapping[str, int]) -> LabelSet:
+    return LabelSet(labels, labels_text(tuple(labels.items())), statistics, failures)
