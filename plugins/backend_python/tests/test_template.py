@@ -37,6 +37,7 @@ def template(tmp_path: Path) -> Iterator[Any]:
             version=1,
             config=SimpleNamespace(default_model_filename=""),
             path=folder / "1",
+            directory=folder,
             backend_directory=None,
             log=logging.LoggerAdapter(logging.getLogger("test.template")),
             cancellation=LoadCancellation(),
@@ -144,7 +145,7 @@ from tritonpy import LoadCancellation
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.template import Template
 model = types.SimpleNamespace(name="m", version=1, config=types.SimpleNamespace(default_model_filename=""),
-    path=Path({str(folder / "1")!r}), backend_directory=None, log=logging.LoggerAdapter(logging.getLogger("x")),
+    path=Path({str(folder / "1")!r}), directory=Path({str(folder)!r}), backend_directory=None, log=logging.LoggerAdapter(logging.getLogger("x")),
     cancellation=LoadCancellation())
 Template(model, Environment(sys.executable, "own"))
 """

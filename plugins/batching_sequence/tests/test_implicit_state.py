@@ -104,7 +104,7 @@ def test_start_resets_and_what_fails_changes_nothing(model_repository: Any, mode
                 r"model 'm' returned state output 'NEW' with shape \[1,1,1\], its configuration says \[1,1\]",
             ),
             (WRONG_TYPE, "model 'm' returned state output 'NEW' as FP32, its configuration says INT64"),
-            (MISSING, "model 'm' returned no output 'NEW', it returned: OUT"),
+            (MISSING, "model 'm' returned no output 'NEW', it returned: 'OUT'; expected: 'OUT', 'NEW'"),
         ):
             with pytest.raises(InferenceServerException, match=text):
                 served.ask(value)

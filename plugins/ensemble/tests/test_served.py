@@ -164,7 +164,7 @@ def test_a_failure_says_the_way_down_to_the_member(engine, witness):
     with pytest.raises(Exception, match="thirteen") as failed:
         result(witness, ask(engine, witness, "four", -14))
     assert failed.value.message == (
-        "in ensemble 'four', in ensemble 'two', thirteen is too many (step 1, model 'adding': 'OUT' from 't1') "
+        "in ensemble 'four', in ensemble 'two', ValueError: thirteen is too many (step 1, model 'adding': 'OUT' from 't1') "
         "(step 0, model 'two': 't1' from 'IN')"
     )
 

@@ -168,7 +168,7 @@ def test_a_poll_that_could_not_fetch_a_model_is_made_up_for_by_a_later_one(place
     with serving(at(place, proxy.port, attempts=1), mode="poll") as server:
         proxy.rule = lambda request: Fault(status=500) if is_data(request) else None
         place.put("a/1/value", b"second")
-        until(lambda: "failed to load 'a', failed to poll from model repository" in caplog.text)
+        until(lambda: "Poll failed for model directory 'a'" in caplog.text)
         assert answer(server, "a") == b"first"
         proxy.rule = lambda request: None
         until(lambda: answer(server, "a") == b"second")
