@@ -125,10 +125,10 @@ def test_the_id_of_a_request_is_in_front_of_its_error(client: Any, protocol: Any
     assert refused(client, protocol, {**call, "request_id": "mine"}).message().startswith("[request id: mine] ")
 
 
-@pytest.mark.parametrize("path", ["", "/config", "/stats", "/ready"])
+@pytest.mark.parametrize("path", ["", "/config", "/stats"])
 def test_questions_about_an_unknown_model_are_answered_alike(server: Any, path: str) -> None:
     answer = server.ask(f"/v2/models/nowhere{path}")
-    rpc = {"": "ModelMetadata", "/config": "ModelConfig", "/stats": "ModelStatistics", "/ready": "ModelReady"}[path]
+    rpc = {"": "ModelMetadata", "/config": "ModelConfig", "/stats": "ModelStatistics"}[path]
     request = tritonclient.grpc.service_pb2.ModelMetadataRequest(name="nowhere").SerializeToString()
     with grpc.insecure_channel(server.grpc) as channel:
         call = channel.unary_unary(f"/inference.GRPCInferenceService/{rpc}")

@@ -237,6 +237,8 @@ def test_a_server_that_exits_waits_for_its_sequences_and_begins_no_others(own: A
     stream = Stream(own.grpc)
     stream.send(model, 1, 1, start=True)
     assert stream.answers(1)[0][1][0] == 1
+    client = tritonclient.http.InferenceServerClient(own.http)
+    assert client.is_server_live()  # a client that keeps its connection is served on it
     own.process.send_signal(signal.SIGTERM)
     own.until_logged(r"Signal \(15\) received")
 
@@ -248,7 +250,7 @@ def test_a_server_that_exits_waits_for_its_sequences_and_begins_no_others(own: A
 
     own.wait(refused, "no new sequence begins")
     stream.send(model, 1, 2)
-    with tritonclient.http.InferenceServerClient(own.http) as client:
+    with client:
         assert stream.answers(1) == [("1: 2", [3, 0, 0])]
         assert ask(tritonclient.http, client, model, 1, 4, end=True) == [7, 0, 1]
     assert own.until_ended() == 0

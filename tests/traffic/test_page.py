@@ -28,7 +28,7 @@ def run(commands: str, folder: Path, port: int) -> list[Any]:
 
 def test_a_canary_goes_from_start_to_promotion(serve: Serve, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    set_up, _serve, start, hundred, rest, end = [code for kind, code in BLOCKS if kind == "sh"]
+    _install, set_up, _serve, start, hundred, rest, end, _shadow = [code for kind, code in BLOCKS if kind == "sh"]
     assert _serve == "tritonpy serve --config server.yaml\n"
     run(set_up, tmp_path, 0)
     (yaml,) = [code for kind, code in BLOCKS if kind == "yaml"]
@@ -44,7 +44,7 @@ def test_a_canary_goes_from_start_to_promotion(serve: Serve, tmp_path: Path) -> 
         assert promoted["canary"]["state"] == "promoted"
         assert [target["version"] for target in promoted["route"]["targets"]] == [2]
         assert sum(target["failures"] for target in promoted["statistics"]["targets"]) == 0
-        assert sum(target["requests"] for target in promoted["statistics"]["targets"]) == 1000
+        assert sum(target["requests"] for target in promoted["statistics"]["targets"]) == 1100
         too_late = run(end, tmp_path, port)
         assert [answer["error"] for answer in too_late] == ["route 'digits' has no canary on its way"] * 2
         run(
@@ -61,5 +61,6 @@ def test_a_canary_goes_from_start_to_promotion(serve: Serve, tmp_path: Path) -> 
 
 
 def test_the_shadow_of_the_page_is_a_route() -> None:
-    (shadow,) = [json.loads(code) for kind, code in BLOCKS if kind == "json"]
-    assert list(decode_options(RouteSpec, shadow, "").problems()) == []
+    command = [code for kind, code in BLOCKS if kind == "sh"][-1]
+    _, document, _ = command.split("'")
+    assert list(decode_options(RouteSpec, json.loads(document), "").problems()) == []

@@ -99,7 +99,8 @@ class Backends:
         self._isolation[name, self.folder(name, runtime) is not None] = isolated.isolation
         if ISOLATION not in known:
             given.pop(ISOLATION, None)
-        return decode_options(kind, given, path)
+        spelled = {_key(key): key for key in self._options.get(name, {})}  # errors name a key as it was written
+        return decode_options(kind, {spelled.get(key, key): value for key, value in given.items()}, path)
 
     def _defaults_of(self, key: str) -> dict[str, Any]:
         return {key: self._defaults[key]} if key in self._defaults else {}
