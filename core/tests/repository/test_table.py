@@ -31,6 +31,14 @@ def lines(table):
     return [(line.version, line.state, line.reason) for line in table.index("m")]
 
 
+def test_versions_are_ascending_in_whatever_order_they_came(table):
+    found = models(10, 2)
+    table.swap("m", found)
+    table.set_state("m", 1, State.LOADING)
+    assert table.ready("m") == [found[2], found[10]]
+    assert [version for version, _, _ in lines(table)] == ["1", "2", "10"]
+
+
 def test_the_highest_ready_version_serves_who_names_none(table):
     found = models(2, 10)
     assert table.swap("m", found) == []
