@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc
 import tritonclient.http
+from onnx import TensorProto, helper, numpy_helper
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tests.conftest import ROOT
@@ -296,3 +298,48 @@ def _wait_for(condition: Any) -> None:
             return
         pause.wait(0.01)
     raise AssertionError("it never came true")
+
+
+WEIGHTS_BYTES = 4 << 20
+ONNX_CONFIG = """
+input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+"""
+
+
+def onnx_model(number: int) -> bytes:
+    """Return an ONNX model of 4 MiB that adds its number to IN: the mean of weights that all have that value."""
+    count = WEIGHTS_BYTES // 4
+    weights = numpy_helper.from_array(np.full(count, number, np.float32), "W")
+    nodes = [
+        helper.make_node("ReduceMean", ["W"], ["MEAN"], keepdims=1),
+        helper.make_node("Add", ["IN", "MEAN"], ["OUT"]),
+    ]
+    # Weights that are an input too are not folded into a constant when the model is loaded.
+    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name, size in (("IN", 1), ("W", count))]
+    out = [helper.make_tensor_value_info("OUT", TensorProto.FLOAT, [1])]
+    graph = helper.make_graph(nodes, "adds", given, out, [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def test_twelve_onnx_models_take_turns_in_a_budget_for_four(model_repository: ModelRepository) -> None:
+    for number in range(12):
+        model_repository.add(f"m{number}", ONNX_CONFIG, {1: {"model.onnx": onnx_model(number)}})
+    config = {
+        "repositories": [{"url": str(model_repository.path)}],
+        "frontends": {name: {"port": 0} for name in ("http", "grpc", "metrics")},
+        "memory": {"lazy": ["*"], "budget": "17MiB"},
+    }
+    with running_server(config) as server:
+        most = 0
+        for number in [*range(12)] * 2:
+            body = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [0.5]}]})
+            status, _, text = _asked(server.http, "POST", f"/v2/models/m{number}/infer", body)
+            assert (status, json.loads(text)["outputs"][0]["data"]) == (200, [number + 0.5]), text
+            ready = json.loads(_asked(server.http, "POST", "/v2/repository/index", '{"ready": true}')[2])
+            most = max(most, len(ready))
+        assert 1 <= most <= 4
+        metrics = _asked(server.metrics, "GET", "/metrics")[2]
+        evictions = re.findall(r"^nv_lazy_evictions\S* (\S+)$", metrics, re.MULTILINE)
+        assert sum(map(float, evictions)) >= 20, metrics
