@@ -18,7 +18,7 @@ def test_a_backend_without_infer_says_so_to_the_client(model_repository: ModelRe
     with serving(model_repository, toy_plugins(ToyPlugin({"empty": Empty}))) as server:
         assert server.engine.is_model_ready("m")
         ((answer,),) = witness.wait(ask(server.engine, witness, "m", [1]))
-    assert str(answer.error) == "Empty must define infer() or execute()"
+    assert str(answer.error) == "NotImplementedError: Empty must define infer() or execute()"
 
 
 def test_an_instance_outside_a_server_has_nothing_more_to_take() -> None:

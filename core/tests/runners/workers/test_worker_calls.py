@@ -170,7 +170,7 @@ async def test_more_that_finds_no_shared_memory_is_answered_with_that(monkeypatc
             patch.setattr("tritonpy.ipc.memory_file.create", refuse)
             ask_more(worker, 1)
             assert await reply(worker) == {"value": None}
-        assert await model.errors(second) == ["too many open files"]
+        assert await model.errors(second) == ["OSError: too many open files"]
         worker.echo(given)
         assert await model.values(first) == [[1]]
 

@@ -157,7 +157,9 @@ def test_what_execute_raised_answers_what_is_left_also_of_what_joined(wire: Wire
     assert [number for number, _, _ in found.done] == [7, 8]
 
 
-@pytest.mark.parametrize(("error", "said"), [(ValueError("seven"), [1, "seven"]), (KeyError(), [1, "KeyError"])])
+@pytest.mark.parametrize(
+    ("error", "said"), [(ValueError("seven"), [1, "ValueError: seven"]), (KeyError(), [1, "KeyError"])]
+)
 def test_what_is_no_error_of_the_server_is_internal(
     wire: Wire, bench: Bench, error: Exception, said: list[object]
 ) -> None:

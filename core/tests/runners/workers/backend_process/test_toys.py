@@ -46,7 +46,7 @@ def test_what_a_backend_raises_answers_its_batch_with_its_text(model_repository:
         answers = witness.wait(good, bad, later)
         gauges = server.engine.gauges()["double", "1"]
     assert [numbers(answers[0]), numbers(answers[2])] == [[[2]], [[4]]]
-    with pytest.raises(Internal, match=r"^thirteen cannot be doubled$"):
+    with pytest.raises(Internal, match=r"^ValueError: thirteen cannot be doubled$"):
         numbers(answers[1])
     assert gauges.failures["BACKEND"] == 1
     witness.check(good, bad, later)
