@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import logging
 
 import grpc
@@ -45,7 +44,7 @@ def message(model="identity"):
     return request
 
 
-async def call(channel, name, sent=None):
+async def call(channel, name, sent=None, **options):
     """Call with a message or bytes; return the status."""
     raw = (
         sent
@@ -53,7 +52,8 @@ async def call(channel, name, sent=None):
         else (sent or next(one for one in METHODS if one.name == name).request()).SerializeToString()
     )
     try:
-        await channel.unary_unary(OWN + name)(raw, metadata=(("authorization", "Bearer s3cret"),), timeout=20)
+        metadata = (("authorization", "Bearer s3cret"),)
+        await channel.unary_unary(OWN + name)(raw, metadata=metadata, timeout=20, **options)
     except grpc.aio.AioRpcError as error:
         return error.code()
     return grpc.StatusCode.OK
@@ -63,7 +63,7 @@ def test_an_inference_is_told_of_with_its_model_and_status(told):
     async def use(channel):
         await call(channel, "ModelInfer", message())
         await call(channel, "ModelInfer", message("nobody"))
-        await call(channel, "ModelInfer", gzip.compress(message().SerializeToString()))
+        await call(channel, "ModelInfer", message(), compression=grpc.Compression.Gzip)
         await call(channel, "ModelInfer", b"\xff no message")
 
     assert told(use, 4) == [
