@@ -75,12 +75,18 @@ def test_a_crash_answers_the_workers_requests_with_the_reason_and_it_is_started_
 
 
 def test_a_worker_killed_from_outside_while_many_wait_answers_each_exactly_once(tmp_path: Path) -> None:
-    write_model(tmp_path, "slow", TELLS_PID.replace("return", "time.sleep(0.2); return"))
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    waits = (
+        f"open({str(begun)!r}, 'w').close()\n    while not os.path.exists({str(go)!r}): time.sleep(0.01)\n    return"
+    )
+    write_model(tmp_path, "slow", TELLS_PID.replace("return", waits))
     with served(tmp_path) as server:
         client = InProcessClient(server)
         tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
         calls = [client.async_infer("slow", [tensor]) for _ in range(20)]
+        wait_for(begun.exists)
         os.kill(workers()[0].pid, signal.SIGKILL)
+        go.touch()
         outcomes = []
         for call in calls:
             try:
