@@ -20,6 +20,7 @@ import psutil
 import pytest
 import tritonclient.grpc
 import tritonclient.http
+from geventhttpclient.response import HTTPConnectionClosed
 from tritonclient.utils import InferenceServerException
 
 from tests.conftest import TIMEOUT_S, Models, Served, tensors_text
@@ -115,10 +116,8 @@ def test_a_server_with_few_descriptors_serves_again_after_a_flood_of_connections
                 for port in served.ports.values():
                     with contextlib.suppress(OSError):
                         stack.enter_context(socket.create_connection(("127.0.0.1", port), TIMEOUT_S))
-        served.wait(lambda: _answers(served), "answers after the flood")
-        with clients(served) as both:
-            for module, client in both.items():
-                assert np.array_equal(infer(module, client, values), values * 2)
+        # Until the server has seen that the flood is over, it may still close connections to have descriptors.
+        served.wait(lambda: _doubles(served, values), "answers after the flood")
 
 
 def test_killed_workers_cost_no_request_a_wrong_answer_and_leave_no_process(serve: Any, models: Models) -> None:
@@ -146,10 +145,12 @@ def test_killed_workers_cost_no_request_a_wrong_answer_and_leave_no_process(serv
             assert infer(module, client, np.ones(3, np.float32)).tolist() == [2, 2, 2]
 
 
-def _answers(served: Served) -> bool:
+def _doubles(served: Served, values: np.ndarray) -> bool:
+    """Return whether clients of both protocols are answered, and rightly."""
     try:
-        return served.ask("/v2/health/ready").status == 200
-    except OSError:
+        with clients(served) as both:
+            return all(np.array_equal(infer(module, client, values), values * 2) for module, client in both.items())
+    except (InferenceServerException, ConnectionError, HTTPConnectionClosed):
         return False
 
 
