@@ -2,13 +2,12 @@
 
 Each row interleaves its two servers, which are up all the time, for at least five pairs of short runs; the verdict is that of
 `bench.verdict`. `--triton` names the real server's start script and `--perf-analyzer` its load generator (tests/conformance/oracle.sh DIR makes
-both); Envoy is there where `pyvoy` is installed. Rows whose servers are missing are left out, and that is said.
+both). Rows whose servers are missing are left out with a message.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,13 +15,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bench import clients, judged, models, payloads, processes, regions
-from bench.judged import ECHO, ON_ENVOY, ON_GRPCIO, ONNX, ONNX_ON_ENVOY, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
+from bench.judged import ECHO, ON_GRPCIO, ONNX, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
 from bench.processes import Running
 from bench.program import parser_of, run
 from bench.rows import P50, Case
 
 Start = Callable[[], AbstractContextManager[Running]]
-ON_ENVOY_FLAG, ON_GRPCIO_FLAG = "--transport=envoy", "--transport=grpcio"
+ON_GRPCIO_FLAG = "--transport=grpcio"
 REGIONS_FLAG = "--allow-client-shm=true"
 REGION_MIB = 32
 
@@ -44,7 +43,7 @@ def main() -> int:
         memory = stack.enter_context(regions.shared(REGION_MIB))
         starts = _starts(folder, arguments.triton)
         servers = {name: stack.enter_context(start()) for name, start in starts.items() if name in wanted}
-        for name in servers.keys() & {"tritonpy", ON_ENVOY, ON_GRPCIO, TRITON}:
+        for name in servers.keys() & {"tritonpy", ON_GRPCIO, TRITON}:
             regions.register(servers[name], memory)
         return run(arguments, cases, servers)
 
@@ -84,10 +83,6 @@ def _starts(folder: Path, triton: Path | None) -> dict[str, Start]:
         ONNX_ON_GRPCIO: lambda: processes.tritonpy(onnx, ON_GRPCIO_FLAG),
         ECHO["h2"]: lambda: processes.echo("h2", "add_sub"),
     }
-    if importlib.util.find_spec("pyvoy") is not None:
-        starts[ON_ENVOY] = lambda: processes.tritonpy(python, REGIONS_FLAG, ON_ENVOY_FLAG)
-        starts[ONNX_ON_ENVOY] = lambda: processes.tritonpy(onnx, ON_ENVOY_FLAG)
-        starts[ECHO["envoy"]] = lambda: processes.echo("envoy", "add_sub")
     if triton is not None:
         starts[TRITON] = lambda: processes.triton(triton, python)
     return starts

@@ -1,10 +1,9 @@
 """The bare servers that tritonpy is measured against: what the transport alone costs.
 
 HTTP: uvicorn and an application that reads the body and returns a canned valid answer of the same size.
-gRPC: grpc.aio and a handler that parses and serialises the same messages; on Envoy (pyvoy), with as many threads of its own as tritonpy's
-has, an application that does the same; on HTTP/2 of tritonpy's own, calls that do the same.
+gRPC: grpc.aio and a handler that parses and serialises the same messages; on tritonpy's own HTTP/2, calls that do the same.
 
-`python -m bench.echo http|grpc|envoy|h2 PORT add_sub|identity`
+`python -m bench.echo http|grpc|h2 PORT add_sub|identity`
 """
 
 from __future__ import annotations
@@ -81,18 +80,6 @@ def grpc(port: int) -> None:
     asyncio.run(serve())
 
 
-def envoy(port: int) -> None:
-    """Serve gRPC on Envoy until killed."""
-    from pyvoy import PyvoyServer
-
-    async def serve() -> None:
-        threads = ["--concurrency", "1"]
-        async with PyvoyServer("bench.envoy_echo", port=port, lifespan=False, additional_envoy_args=threads) as server:
-            await server.wait()
-
-    asyncio.run(serve())
-
-
 def h2(port: int) -> None:
     """Serve gRPC on HTTP/2 of tritonpy's own until killed."""
     from bench.h2_echo import serve
@@ -105,8 +92,6 @@ if __name__ == "__main__":
     kind, port, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if kind == "http":
         http(port, getattr(payloads, model)())
-    elif kind == "envoy":
-        envoy(port)
     elif kind == "h2":
         h2(port)
     else:

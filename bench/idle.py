@@ -1,4 +1,4 @@
-"""Ten thousand connections that say nothing, beside load: `python -m bench.idle [--transport envoy]`.
+"""Ten thousand connections that say nothing, beside load: `python -m bench.idle [--transport grpcio]`.
 
 What one of them costs in memory, and what they cost the throughput of 32 others: two equal servers in interleaved pairs, one of them with the
 idle connections, each of which has been answered once.

@@ -12,12 +12,10 @@ from bench.processes import Running
 from bench.rows import NO_GOAL, P50, P99, RATE, Case
 
 TRITON = "Triton"
-ON_ENVOY = "tritonpy on Envoy"
 ON_GRPCIO = "tritonpy on grpcio"
 ONNX = "tritonpy with ONNX Runtime"
-ONNX_ON_ENVOY = "tritonpy with ONNX Runtime on Envoy"
 ONNX_ON_GRPCIO = "tritonpy with ONNX Runtime on grpcio"
-ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "envoy": "echo grpc on Envoy", "h2": "echo grpc on h2"}
+ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "h2": "echo grpc on h2"}
 # With a thread per request in flight perf_analyzer stands still on two cores, whatever it loads, as often as not.
 FEW_THREADS = ("--async", "--max-threads=2")
 PERF_SECONDS = 3
@@ -49,11 +47,11 @@ PROTOCOLS = {
     "grpc": Protocol("gRPC", clients.h2load, Must(1.2, 1.5), Must(1.0, 1.3), Must(1.6, 1.0)),
 }
 TAIL, LARGE = Must(1.0, 0.5), Must(1.0, 1.2)
-# By transport and requests in flight: what is wanted of the echo's rate, and what we would like to say.
-OF_ECHO = {("envoy", 32): (0.8, 0.9), ("grpcio", 8): (0.7, None), ("grpcio", 32): (0.7, None)}
-TRANSPORTS = {"uvicorn": ("http",), "h2": ("grpc",), "grpcio": ("grpc",), "envoy": ("http", "grpc")}
-SUBJECTS = {"envoy": ON_ENVOY, "grpcio": ON_GRPCIO}
-ONNX_SUBJECTS = {"envoy": ONNX_ON_ENVOY, "grpcio": ONNX_ON_GRPCIO}
+# The goal as a share of the echo's rate, by transport and requests in flight.
+OF_ECHO = {("grpcio", 8): 0.7, ("grpcio", 32): 0.7}
+TRANSPORTS = {"uvicorn": ("http",), "h2": ("grpc",), "grpcio": ("grpc",)}
+SUBJECTS = {"grpcio": ON_GRPCIO}
+ONNX_SUBJECTS = {"grpcio": ONNX_ON_GRPCIO}
 WORDS = {"single": "no batching", "batched": "dynamic batching"}
 
 
@@ -108,8 +106,8 @@ def _beside_echo(transport: str) -> Iterator[Case]:
     subject = ONNX_SUBJECTS.get(transport, ONNX)
     for in_flight in (8, 32):
         name = f"{title}, ONNX add/sub in process, dynamic batching, {in_flight} in flight, h2load"
-        goal, aim = OF_ECHO.get((transport, in_flight), (NO_GOAL, None))
-        yield Case(name, echo, _load(client, payload, in_flight), goal, RATE, subject, aim)
+        goal = OF_ECHO.get((transport, in_flight), NO_GOAL)
+        yield Case(name, echo, _load(client, payload, in_flight), goal, RATE, subject)
 
 
 def subject_of(transport: str) -> str:

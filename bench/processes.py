@@ -86,7 +86,7 @@ def triton(binary: Path, repository: Path, *flags: str, wait: Callable[[int], No
 
 @contextlib.contextmanager
 def echo(kind: str, model: str) -> Iterator[Running]:
-    """Run the bare server of one protocol; `envoy` and `h2` are those of gRPC on Envoy and on HTTP/2 of tritonpy's own."""
+    """Run the bare server of one protocol; `h2` is gRPC on tritonpy's own HTTP/2."""
     port = free_port()
     wait = wait_http if kind == "http" else wait_port
     with _process([sys.executable, "-m", "bench.echo", kind, str(port), model], lambda: wait(port)) as pid:

@@ -9,8 +9,8 @@ from pathlib import Path
 from bench.processes import Running
 from bench.rows import Case, Row, line, measure, table
 
-OWN_FLAGS = {name: (f"--transport={name}",) for name in ("envoy", "grpcio")}
-"""What the transports that `tritonpy serve` is asked for are asked with; the others are what it has anyway."""
+OWN_FLAGS = {"grpcio": ("--transport=grpcio",)}
+"""The flags of `tritonpy serve` by transport; the other transports are its defaults."""
 
 
 def arguments_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Namespace:

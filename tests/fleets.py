@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 
 from tests.conftest import Models, Served
-from tests.served_transport import BESIDE_PROCESSES
+from tests.served_transport import TRANSPORT
 
-FLAGS = (f"--transport={BESIDE_PROCESSES}", "--frontend-processes=2")
+FLAGS = (f"--transport={TRANSPORT or 'none'}", "--frontend-processes=2")
 
 
 ONE = '{"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 1], "data": [4]}]}'

@@ -82,11 +82,6 @@ ON_EVERY_TRANSPORT = (
     "tests/test_told_requests.py",
     "tests/test_transport.py",
 )
-ANSWERED_WHILE_DRAINING = (
-    "test_a_signal_lets_live_requests_finish_and_refuses_new_connections",
-    "test_a_client_that_keeps_its_connection_is_served_until_it_leaves",
-    "test_new_grpc_connections_are_answered_while_the_server_drains",
-)
 # In the order in which they are begun: the long ones first, so that the lanes end together.
 TIERS = {
     "default": Tier(
@@ -105,21 +100,8 @@ TIERS = {
         ),
         requirements=("tests/requirements-frameworks.txt",),
     ),
-    # The suites that start servers as processes run on this transport too, of the exchanges with the real Triton every twelfth, always the same ones:
-    # what must differ on Envoy is listed in tests/conformance/differences-envoy.toml, and was looked for in these.
-    "envoy": Tier(
-        ("plugins/frontend_envoy/tests", *ON_EVERY_TRANSPORT, "tests/conformance/test_both_servers.py"),
-        # Envoy closes its port when it drains: nothing can answer new connections with 503.
-        tuple(f"--deselect=tests/test_shutdown.py::{name}" for name in ANSWERED_WHILE_DRAINING),
-        packages=("plugins/frontend_envoy",),
-        requirements=("tests/requirements-envoy.txt",),
-        variables={
-            "TRITONPY_TEST_TRANSPORT": "envoy",
-            "TRITONPY_CONFORMANCE_SHARE": "0.08",
-            "TRITONPY_CONFORMANCE_SEED": "1754776926",
-        },
-    ),
-    # The same with gRPC on grpcio, and the tests of that frontend, which run on HTTP/2 of our own in the default tier; its environment is the default one.
+    # The suites that start servers as processes, a sample of the exchanges with the real Triton (always the same ones), and the tests of frontend_grpc, with
+    # gRPC on grpcio; the default tier runs them on frontend_h2. The environment is the default one.
     "grpcio": Tier(
         (
             "plugins/frontend_grpc/tests",

@@ -11,12 +11,8 @@ import os
 PROCESSES = os.environ.get("TRITONPY_TEST_FRONTEND_PROCESSES", "")
 TRANSPORT = os.environ.get("TRITONPY_TEST_TRANSPORT", "")
 
-BESIDE_PROCESSES = "none" if TRANSPORT in ("", "envoy") else TRANSPORT
-"""The transport of servers whose frontends have processes of their own, which Envoy does not go with."""
-
 
 def transport_flags() -> list[str]:
-    """Return the flags that choose it."""
-    if PROCESSES:
-        return [f"--transport={BESIDE_PROCESSES}", f"--frontend-processes={PROCESSES}"]
-    return [f"--transport={TRANSPORT}"] if TRANSPORT else []
+    """Return the flags that choose both."""
+    processes = [f"--frontend-processes={PROCESSES}"] if PROCESSES else []
+    return [f"--transport={TRANSPORT}", *processes] if TRANSPORT else processes

@@ -7,13 +7,11 @@ from typing import Any
 
 import psutil
 
-from tests.served_transport import TRANSPORT
-
 ROW = list(range(16))
 ADD_SUB = json.dumps(
     {"inputs": [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": ROW} for name in ("INPUT0", "INPUT1")]}
 )
-MAX_RESIDENT = {"": 150_000_000, "envoy": 300_000_000, "grpcio": 150_000_000}[TRANSPORT]
+MAX_RESIDENT = 150_000_000
 CYCLES = 20
 
 

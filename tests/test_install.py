@@ -48,8 +48,8 @@ def test_no_two_distributions_have_the_same_short_name() -> None:
 
 
 def test_the_siblings_of_a_plugin_come_with_it() -> None:
-    names = {each.name for each in distributions.with_siblings([ALL["tritonpy-frontend-envoy"]], ALL)}
-    assert {"tritonpy", "tritonpy-protos", "tritonpy-frontend-http", "tritonpy-frontend-h2"} <= names
+    names = {each.name for each in distributions.with_siblings([ALL["tritonpy-frontend-h2"]], ALL)}
+    assert {"tritonpy", "tritonpy-protos", "tritonpy-frontend-h2", "tritonpy-frontend-grpc"} <= names
     assert "tritonpy-backend-onnx" not in names
 
 

@@ -27,7 +27,6 @@ FRAMEWORKS = {
     "tritonpy-backend-torch",
     "tritonpy-backend-transformer",
     "tritonpy-backend-trt",
-    "tritonpy-frontend-envoy",
 }
 REQUIRED = ("Summary", "Author", "Keywords", "Classifier", "Requires-Python")
 # Serves a model of the examples from the installed wheels and asks it over HTTP.

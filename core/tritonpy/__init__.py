@@ -43,7 +43,7 @@ from tritonpy.api.sharing import Line, RequestLine, Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.api.tracer import Tracer
-from tritonpy.api.transport import Failure, Launch, ProcessTransport, Transport
+from tritonpy.api.transport import Transport
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.batch_keys import BatchKey, batch_key
@@ -153,7 +153,6 @@ if TYPE_CHECKING:
     from tritonpy.access.refusals import Refusals
     from tritonpy.access.restriction import Restrictions
     from tritonpy.access.rights import Rights
-    from tritonpy.cli.embedded import Embedded
     from tritonpy.config.config_dict import config_to_dict
     from tritonpy.config.model_files import resolve_model_file
     from tritonpy.config.model_json import config_from_json
@@ -219,11 +218,9 @@ __all__ = [
     "Descriptors",
     "DeviceBlock",
     "Duration",
-    "Embedded",
     "Engine",
     "Event",
     "Evictable",
-    "Failure",
     "FailureReason",
     "FamilySnapshot",
     "Frontend",
@@ -242,7 +239,6 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "InvalidServerConfig",
-    "Launch",
     "Launcher",
     "Line",
     "LoadCancellation",
@@ -281,7 +277,6 @@ __all__ = [
     "PermissionDenied",
     "PluginError",
     "Principal",
-    "ProcessTransport",
     "QueueFull",
     "QueueTimeout",
     "RateLimiter",
@@ -404,7 +399,6 @@ _LATER = {
         "tritonpy.access.refusals": ("Refusals",),
         "tritonpy.access.restriction": ("Restrictions",),
         "tritonpy.access.rights": ("Rights",),
-        "tritonpy.cli.embedded": ("Embedded",),
         "tritonpy.config.config_dict": ("config_to_dict",),
         "tritonpy.config.model_json": ("config_from_json",),
         "tritonpy.config.model_files": ("resolve_model_file",),

@@ -62,7 +62,7 @@ def _folder(keep: str | None) -> Iterator[Path]:
 
 def compare(triton: Interviewer, tritonpy: Interviewer, chosen: list[tuple[Topic, Exchange]]) -> int:
     """Ask both and print each verdict; return 0 where everything is as it should be."""
-    listed = intended.of_this_run()
+    listed = intended.read()
     words = []
     for topic, exchange in chosen:
         name = full_name(topic, exchange)

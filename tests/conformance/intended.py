@@ -1,4 +1,4 @@
-"""The lists of intended differences: `differences.toml`, that of the transport that is tested, and what they say of an exchange."""
+"""The list of intended differences, `differences.toml`, and what it says of an exchange."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.comparing import Difference
-from tests.served_transport import TRANSPORT
 
 LIST = Path(__file__).resolve().parent / "differences.toml"
 
@@ -19,8 +18,8 @@ LIST = Path(__file__).resolve().parent / "differences.toml"
 class Intended:
     """Places of exchanges that differ for a reason. `exchange` and `at` are patterns with `*`; `triton` and `tritonpy`, where
     given, are regular expressions that the two values match as a whole. `added` is one for what tritonpy's text says besides: without
-    that the two texts are equal. With `same` nothing differs there, though another list says so. With `after_others` the exchanges before it in its
-    topic make the difference: a sample may lack them."""
+    that the two texts are equal. With `after_others` the exchanges before it in its topic make the difference: a sample may
+    lack them."""
 
     exchange: str
     at: str
@@ -28,7 +27,6 @@ class Intended:
     triton: str | None = None
     tritonpy: str | None = None
     added: str | None = None
-    same: bool = False
     after_others: bool = False
 
     def covers(self, exchange: str, difference: Difference) -> bool:
@@ -76,17 +74,6 @@ def read(path: Path = LIST) -> list[Intended]:
         if not entry.reason.strip():
             raise ValueError(f"the difference of '{entry.exchange}' at '{entry.at}' has no reason")
     return entries
-
-
-def of_this_run() -> list[Intended]:
-    """Read the list, and that of differences that the transport makes which the servers of this run have."""
-    return merged(read(), read(LIST.with_stem(f"{LIST.stem}-{TRANSPORT}"))) if TRANSPORT else read()
-
-
-def merged(general: list[Intended], own: list[Intended]) -> list[Intended]:
-    """Return both lists as one, without what `own` says to be the same."""
-    same = {(entry.exchange, entry.at) for entry in own if entry.same}
-    return [entry for entry in (*general, *own) if not entry.same and (entry.exchange, entry.at) not in same]
 
 
 def judge(exchange: str, found: list[Difference], intended: list[Intended], *, sample: bool = False) -> Verdict:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.conformance.comparing import differences
 from tests.conformance.exchange import Exchange, Topic
-from tests.conformance.intended import judge, of_this_run
+from tests.conformance.intended import judge, read
 from tests.conformance.interviewer import Interviewer, both_answers
 from tests.conformance.sampling import Sampling
 from tests.conformance.topics import TOPICS, full_name
 
-LISTED = of_this_run()
+LISTED = read()
 SAMPLE = Sampling.of_environment().share < 1
 # The real server loses a race of its own now and then (a stub that dies while it answers): what it does once is not yet what it does.
 ATTEMPTS = 3

@@ -32,7 +32,7 @@ TRITON = Played(same=200, other=200, broken=200)
 
 
 def compared(monkeypatch, tritonpy, names, listed=()):
-    monkeypatch.setattr(compare.intended, "of_this_run", lambda: list(listed))
+    monkeypatch.setattr(compare.intended, "read", lambda: list(listed))
     return compare.compare(TRITON, tritonpy, [(TOPIC, exchange) for exchange in EXCHANGES if exchange.name in names])
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.comparing import Difference
-from tests.conformance.intended import Intended, judge, merged, read
+from tests.conformance.intended import Intended, judge, read
 
 STATUS = Difference("0/status", 500, 503)
 TEXT = Difference("0/json/error", "no", "no, because")
@@ -17,12 +17,6 @@ def test_an_unlisted_difference_fails():
     verdict = judge("crashes/killed", [STATUS, TEXT], [entry()])
     assert (verdict.unlisted, verdict.listed, verdict.good) == ([TEXT], [STATUS], False)
     assert "no, because" in str(verdict)
-
-
-def test_one_list_may_say_that_what_another_one_lists_is_the_same_here():
-    general = [entry(), entry(at="0/json/*")]
-    own = [entry(same=True), entry(at="1/status")]
-    assert merged(general, own) == [general[1], own[1]]
 
 
 def test_a_difference_that_other_exchanges_make_may_be_missing_in_a_sample():

@@ -169,28 +169,6 @@ def test_a_server_that_hangs_while_it_stops_is_given_up(life, exits, monkeypatch
     assert exits == ["cleaned", 1]
 
 
-def test_where_the_signals_are_somebody_elses_that_one_says_that_they_came(life):
-    started = asyncio.Event()
-
-    async def start():
-        started.set()
-
-    server = ToyServer(start=start)
-
-    async def serve():
-        before = [signal.getsignal(number) for number in lifecycle.SIGNALS]
-        hosted = life(server)
-        serving = asyncio.create_task(hosted.serve())
-        await started.wait()
-        assert [signal.getsignal(number) for number in lifecycle.SIGNALS] == before
-        hosted.signalled(signal.SIGTERM)
-        await serving
-        hosted.over()
-
-    asyncio.run(serve())
-    assert server.calls == ["start", "wind_down", "drain", "stop"]
-
-
 def test_the_process_ends_though_cleaning_up_fails(exits, caplog):
     async def drain():
         return False

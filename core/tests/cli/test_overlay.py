@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags
+from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags, with_written_options
 from tritonpy.cli.serve import FLAGS
 from tritonpy.config.positions import Position, Positions
 from tritonpy.config.problem import ConfigProblem
@@ -168,3 +168,11 @@ def test_problems_are_located_at_the_flag_or_in_the_file():
 @pytest.mark.parametrize("raw", [["a"], "text", {"frontends": ["http"]}])
 def test_a_file_of_the_wrong_shape_is_left_to_decoding(raw):
     assert merged(raw, http_port=["1"]) == raw
+
+
+def test_the_command_line_keeps_the_options_that_the_file_has_for_its_transport():
+    file, origins = {"transport": {"ship": {"speed": 2}}}, Origins(flags={"transport": "transport"})
+    assert with_written_options({"transport": "ship"}, file, origins) == file
+    assert origins.flags == {}
+    assert with_written_options({"transport": "none"}, file, origins) == {"transport": "none"}
+    assert with_written_options({"transport": "ship"}, None, origins) == {"transport": "ship"}

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from tritonpy import Backend, Frontend, Options, hookimpl, install_command
+from tritonpy import Backend, Frontend, Options, Transport, hookimpl, install_command
 from tritonpy.cli.plugin_options import Listener, check_plugin_options, describe_plugin_options, port_collisions
 from tritonpy.config.server import ByteSize, InvalidServerConfig, decode_server_config
 from tritonpy.plugins import make_plugin_manager
@@ -32,6 +32,23 @@ class BackendToy(Backend):
     Options = SizeOptions
 
 
+class WireOptions(Options, frozen=True):
+    speed: int = 1
+
+
+class Wire(Transport):
+    Options = WireOptions
+    carries = {"http": f"{__name__}:WireFrontend"}  # noqa: RUF012
+
+
+class WireFrontendOptions(PortOptions, frozen=True):
+    lanes: int = 1
+
+
+class WireFrontend(Frontend):
+    Options = WireFrontendOptions
+
+
 class Toys:
     @hookimpl
     def tritonpy_frontends(self):
@@ -40,6 +57,12 @@ class Toys:
     @hookimpl
     def tritonpy_backends(self):
         return {"toy": BackendToy}
+
+
+class Transports:
+    @hookimpl
+    def tritonpy_transports(self):
+        return {"wire": Wire}
 
 
 class WithPython:
@@ -103,6 +126,21 @@ def test_two_frontends_on_one_port_are_refused_in_tritons_words(manager):
         "The server cannot listen to HTTP requests and other requests at the same address and port 127.0.0.1:8000"
         in str(caught.value)
     )
+
+
+def test_wrong_options_of_a_transport_and_one_that_is_not_installed_are_named(manager):
+    manager.register(Transports(), "transports")
+    for transport, text in (({"wire": {"speed": "x"}}, "transport.wire.speed"), ("boat", "transport 'boat'")):
+        with pytest.raises(InvalidServerConfig, match=text):
+            check(manager, transport=transport)
+
+
+def test_options_are_checked_against_the_class_that_carries_a_frontend(manager):
+    manager.register(Transports(), "transports")
+    frontends = {"http": {"lanes": 2}, "other": {"port": 1}}
+    check(manager, transport="wire", frontends=frontends)
+    with pytest.raises(InvalidServerConfig, match=r"frontends\.http\.lanes"):
+        check(manager, frontends=frontends)
 
 
 def test_ports_collide_on_one_address_only_and_free_ports_never():

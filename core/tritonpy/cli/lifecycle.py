@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tritonpy.api.frontend import Frontend
@@ -47,8 +47,6 @@ class Servable(Protocol):
 class Life:
     """Runs one server once. The first SIGINT or SIGTERM drains and stops it, the second one ends the process.
 
-    In a process whose signals belong to somebody else, that one awaits `serve` without them, calls `signalled`, and `over` at the end.
-
     `at_exit` is called before the process ends the hard way, `exit_now` ends it.
     """
 
@@ -67,21 +65,21 @@ class Life:
         self._watch: threading.Timer | None = None
 
     def run(self) -> None:
-        """Serve on an event loop of our own until a signal comes."""
+        """Serve on an event loop of its own until a signal comes. Raises what the server's `start` raises."""
         before = {number: signal.getsignal(number) for number in SIGNALS}
         try:
             with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
-                runner.run(self.serve(SIGNALS))
+                runner.run(self._serve())
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)  # uvloop leaves its own when it closes
-            self.over()
+            if self._watch is not None:
+                self._watch.cancel()
 
-    async def serve(self, signals: Iterable[signal.Signals] = ()) -> None:
-        """Start the server, wait until it is asked to stop, and stop it. Raises what `start` raises."""
+    async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in signals:  # until `run` takes them back: a second signal counts
-            loop.add_signal_handler(number, self.signalled, number)
+        for number in SIGNALS:  # until `run` takes them back: a second signal counts
+            loop.add_signal_handler(number, self._signalled, number)
         try:
             if await self._start():
                 self._announce()
@@ -92,11 +90,6 @@ class Life:
         finally:
             self._watch_exit()
             await self._server.stop()
-
-    def over(self) -> None:
-        """Watch no more over the end of the process."""
-        if self._watch is not None:
-            self._watch.cancel()
 
     async def _start(self) -> bool:
         """Return False when a signal came before the server was ready."""
@@ -112,8 +105,7 @@ class Life:
         await start
         return True
 
-    def signalled(self, number: int) -> None:
-        """Take note of a signal, on the event loop of `serve`."""
+    def _signalled(self, number: int) -> None:
         LOG.info("Signal (%d) received.", number)
         if self._asked.is_set():
             LOG.error("second signal: exiting without waiting for live requests")

@@ -159,3 +159,13 @@ def _same_key(mapping: Mapping[str, Any], key: str) -> str:
     """Return the spelling of `key` that the mapping has already, with `_` or `-`."""
     folded = key.replace("-", "_")
     return next((name for name in mapping if isinstance(name, str) and name.replace("-", "_") == folded), key)
+
+
+def with_written_options(merged: object, raw: object, origins: Origins) -> object:
+    """Return the merged configuration; a transport that a flag names keeps its options from the file `raw`."""
+    chosen = merged.get("transport") if isinstance(merged, dict) else None
+    written = raw.get("transport") if isinstance(raw, dict) else None
+    if isinstance(merged, dict) and isinstance(chosen, str) and isinstance(written, dict) and chosen in written:
+        origins.flags.pop("transport", None)  # what is wrong with them is in the file
+        return {**merged, "transport": {chosen: written[chosen]}}
+    return merged

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tritonpy.api.options import Options
-from tritonpy.api.transport import ProcessTransport, Transport
 from tritonpy.cli.described_options import described
 from tritonpy.config.known_backends import package_of
 from tritonpy.config.problem import ConfigProblem
@@ -55,10 +54,8 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
     """
     errors: list[InvalidServerConfig] = []
     listeners: list[Listener] = []
-    transports = _transports(config, manager)
-    in_process = [name for name, kind in transports.items() if not issubclass(kind, ProcessTransport)]
-    class_of = frontend_classes(manager, in_process)
-    shared = [name for kind in transports.values() if kind.shares_ports for name in kind.carries]
+    installed_transports = [name for name in config.transport if name in manager.table("tritonpy_transports")]
+    class_of = frontend_classes(manager, installed_transports)
     backends = Backends(manager, config.backends, {}, BackendFolders(config.backend_directory))
     for section, (hook, what) in SECTIONS.items():
         for name, raw in _named(config, section, manager).items():
@@ -78,23 +75,12 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
                 continue
             if section == "frontends" and hasattr(options, "port"):
                 host = getattr(options, "host", "") or config.host
-                listener = Listener(LABELS.get(name, name), host, options.port)
-                if name not in shared or all((each.host, each.port) != listener[1:] for each in listeners):
-                    listeners.append(listener)
-    if config.frontend_processes and len(in_process) < len(transports):
-        text = f"the transport '{next(iter(transports))}' carries the frontends in one process"
-        errors.append(InvalidServerConfig([ConfigProblem("frontend_processes", text)]))
+                listeners.append(Listener(LABELS.get(name, name), host, options.port))
     if errors:
         raise InvalidServerConfig.joined(errors)
     problems = [ConfigProblem("", text) for text in port_collisions(listeners)]
     if problems:
         raise InvalidServerConfig(problems)
-
-
-def _transports(config: ServerConfig, manager: PluginManager) -> Mapping[str, type[Transport]]:
-    """Return the classes of those that are installed."""
-    table = manager.table("tritonpy_transports")
-    return {name: table[name].load() for name in config.transport if name in table}
 
 
 def _named(config: ServerConfig, section: str, manager: PluginManager) -> Mapping[str, Any]:

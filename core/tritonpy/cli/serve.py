@@ -15,10 +15,9 @@ from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty, not_nega
 from tritonpy.cli.lifecycle import Life
 from tritonpy.cli.memory_flags import MEMORY_FLAGS
 from tritonpy.cli.open_files import allow_many_open_files
-from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags
+from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags, with_written_options
 from tritonpy.cli.plugin_options import check_plugin_options, describe_plugin_options
 from tritonpy.cli.single_model import single_model_repository
-from tritonpy.cli.transport import launch_transport, process_transport, with_written_options
 from tritonpy.cli.triton_flags import TRITON_FLAGS
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.config.server.relative_paths import anchored
@@ -42,7 +41,7 @@ OWN_FLAGS = (
         "transport",
         "Server",
         not_empty("transport"),
-        "What carries the frontends: grpcio for gRPC, envoy for HTTP and gRPC, or none where each frontend listens by itself.",
+        "What carries the frontends: grpcio for gRPC, or none where each frontend listens by itself.",
         path="transport",
     ),
     Flag(
@@ -214,9 +213,6 @@ def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stac
         LOG.info(note)
     if "strict-model-config" in given.names():
         LOG.warning("'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.")
-    transport = process_transport(config, manager)
-    if transport is not None:
-        return launch_transport(transport, config, manager)
     # the engine is needed only here: help and errors come without it
     from tritonpy.server import build
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from tritonpy.testing.contracts.scheduler import SchedulerContract
     from tritonpy.testing.contracts.sharing import SharingContract
     from tritonpy.testing.contracts.trace_sink import TraceSinkContract
-    from tritonpy.testing.contracts.transport import ProcessTransportContract, TransportContract
+    from tritonpy.testing.contracts.transport import TransportContract
     from tritonpy.testing.in_process_server import RunningServer, running_server
     from tritonpy.testing.model_repository import ModelRepository
     from tritonpy.testing.parse import model_config
@@ -102,7 +102,6 @@ _MODULES = {
     "ToyEngine": "toy_engine",
     "ToyModel": "toy_model",
     "TraceSinkContract": "contracts.trace_sink",
-    "ProcessTransportContract": "contracts.transport",
     "TransportContract": "contracts.transport",
     "Witness": "witness",
     "free_port": "ports",
@@ -137,7 +136,6 @@ __all__ = [
     "ModelRepository",
     "ObserverContract",
     "OperationGroupContract",
-    "ProcessTransportContract",
     "RateLimiterContract",
     "RepoAgentContract",
     "RepositoryContract",

@@ -5,24 +5,19 @@ Pure; knows no transport.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tritonpy import DTYPES, InferRequest, InvalidArgument, SequenceInfo, Sink, Tensor, now_ns
-from tritonpy.ipc import Column, PlacedInputs, Signature, Stack
+from tritonpy import InferRequest, InvalidArgument, SequenceInfo, Sink, Tensor, now_ns
 from tritonpy_frontend_grpc.sequence_entries import sequence_of
-from tritonpy_frontend_grpc.wire.frames import PREFIX
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tritonpy_frontend_grpc.known_layouts import InputLayout, Layout, Outline
+    from tritonpy_frontend_grpc.known_layouts import Layout, Outline
 
 EACH_LENGTH = 4  # forms that are remembered of one length
-MOST_STACKED = 4096  # bytes of a message whose inputs are copied beside those of others
 MOST_LENGTHS = 512  # clients that send another length each time must not fill the memory
 
 
@@ -40,18 +35,7 @@ class Place(NamedTuple):
 class Form:
     """What the messages of one form have in common: the length, the layout, and every byte but those of the id, the data and what it says of its sequence."""
 
-    __slots__ = (
-        "_fixed",
-        "_framed",
-        "_framed_length",
-        "_has_rows",
-        "_id",
-        "_places",
-        "_sequence",
-        "_signature",
-        "_spans",
-        "layout",
-    )
+    __slots__ = ("_fixed", "_id", "_places", "_sequence", "layout")
 
     def __init__(self, raw: bytes, layout: Layout, outline: Outline) -> None:
         self.layout = layout
@@ -60,12 +44,6 @@ class Form:
         holes = sorted([span for span in (outline.id_span, *outline.sequence, *outline.spans) if span[0] < span[1]])
         edges = [0, *[edge for hole in holes for edge in hole], len(raw)]
         self._fixed = [(start, end, raw[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True)]
-        framed = PREFIX.pack(0, len(raw)) + raw
-        self._framed_length = len(framed)
-        inner = [edge + PREFIX.size for edge in edges[1:]]
-        self._framed = [
-            (start, end, framed[start:end]) for start, end in zip([0, *inner[1::2]], inner[::2], strict=True)
-        ]
         self._places = [
             Place(
                 each.name,
@@ -77,44 +55,11 @@ class Form:
             )
             for each, (start, end) in zip(layout.inputs, outline.spans, strict=True)
         ]
-        self._spans = outline.spans
-        self._signature = Signature([_column(each) for each in layout.inputs], None)
-        self._has_rows = all([each.shape for each in layout.inputs])
-
-    def stacks(self, raw: bytes) -> bool:
-        """Say whether the inputs of messages of this form may lie together, which copies them: few bytes, no texts, no scalars, not of a sequence."""
-        return len(raw) <= MOST_STACKED and self._signature.sized and self._has_rows and not self._sequence
-
-    def requests(self, raws: Sequence[bytes], sink: Sink) -> list[InferRequest | None]:
-        """Return the requests that messages of this form are, as `request` does; their inputs lie together."""
-        rows, now = self._stack(raws), now_ns()
-        ids: Iterable[str | None] = map(self._readable_id, raws) if self._id[1] else repeat("", len(raws))
-        return [
-            None if request_id is None else self._request(PlacedInputs(rows, place), sink, request_id, None, now)
-            for place, request_id in enumerate(ids)
-        ]
-
-    def _stack(self, raws: Sequence[bytes]) -> Stack:
-        arrays = []
-        for (start, end), column in zip(self._spans, self._signature.columns, strict=True):
-            data = b"".join([raw[start:end] for raw in raws])
-            rows, *others = column.shape
-            arrays.append(np.ndarray((len(raws) * rows, *others), column.dtype, data))
-        return Stack(self._signature, len(raws), arrays, Tensor)
 
     def fits(self, raw: bytes) -> bool:
         """Say whether a message of the same length has this form."""
         for start, end, fixed in self._fixed:  # noqa: SIM110 - asked of each request, and half as fast as an expression
             if raw[start:end] != fixed:
-                return False
-        return True
-
-    def continues(self, framed: bytes | memoryview) -> bool:
-        """Say whether these bytes are one message of this form with its prefix, not compressed."""
-        if len(framed) != self._framed_length:
-            return False
-        for start, end, fixed in self._framed:  # noqa: SIM110 - as in `fits`
-            if framed[start:end] != fixed:
                 return False
         return True
 
@@ -126,15 +71,10 @@ class Form:
             sequence = self._sequence_of(raw) if self._sequence else None
         except (UnicodeDecodeError, InvalidArgument):
             return None
-        return self._request(self.inputs(raw), sink, request_id, sequence, received_ns)
-
-    def _request(
-        self, inputs: Any, sink: Sink, request_id: str, sequence: SequenceInfo | None, received_ns: int
-    ) -> InferRequest:
         layout = self.layout
         return InferRequest(
             layout.model_name,
-            inputs,
+            self.inputs(raw),
             sink,
             layout.model_version,
             request_id,
@@ -160,16 +100,6 @@ class Form:
         """Return the id of a message that has this form. Raises UnicodeDecodeError."""
         start, end = self._id
         return raw[start:end].decode() if end else ""
-
-    def _readable_id(self, raw: bytes) -> str | None:
-        try:
-            return self.id(raw)
-        except UnicodeDecodeError:
-            return None
-
-
-def _column(each: InputLayout) -> Column:
-    return Column(each.name, each.datatype, each.shape, DTYPES[each.datatype] if each.nbytes >= 0 else None)
 
 
 class KnownForms:

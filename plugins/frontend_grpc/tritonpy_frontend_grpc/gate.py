@@ -13,9 +13,9 @@ class Gate:
         self._inside = 0
         self._empty = asyncio.Event()
 
-    def enter(self, count: int = 1) -> None:
-        """Count requests in; ask `closed` first."""
-        self._inside += count
+    def enter(self) -> None:
+        """Count one request in; ask `closed` first."""
+        self._inside += 1
 
     def leave(self) -> None:
         """Count one request out: it is answered, or nobody waits for its answer any more."""

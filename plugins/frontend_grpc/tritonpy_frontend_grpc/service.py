@@ -39,7 +39,6 @@ from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import Slot, Stream, Window
 from tritonpy_frontend_grpc.stream_call import StreamCall
-from tritonpy_frontend_grpc.together import Together
 from tritonpy_frontend_grpc.tracing import StreamTrace, end_with_call, sample
 from tritonpy_frontend_grpc.unpacking import INLINE_BELOW, LIMIT, PACKED, unpack, unpacked
 from tritonpy_protos import Method
@@ -89,7 +88,6 @@ class InferenceService:
         self._sink = AnswerSink(self._loop, self._end, self._failure)
         self._stream_sink = LoopSink(self._loop, self._deliver)
         self._decoupled_sink = StreamSink(self._loop, self._deliver)
-        self.together = Together(engine, self._sink, self._is_open, self._gate.enter, self._begin, self._fail)
         self._calls: set[StreamCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -131,40 +129,17 @@ class InferenceService:
         return checked
 
     def infer(self, raw: bytes, call: InferCall) -> None:
-        """Answer ModelInfer: `call.finish` gets the answer or an error, before or after this returns, unless it is cancelled.
-
-        Between `together.begin` and `together.end` calls are collected, and handed over at the end.
-        """
+        """Answer ModelInfer: `call.finish` gets the answer or an error, before or after this returns, unless it is cancelled."""
         if self._gate.closed:
             call.finish(Unavailable(SHUTTING_DOWN))
             return
-        packed = raw[:1] in PACKED
-        if not packed and self.together.collects and self._collected(raw, call):
-            return
         self._gate.enter()
-        if packed:
+        if raw[:1] in PACKED:
             unpacking = self._loop.create_task(self._infer_packed(raw, call))
             self._tasks.add(unpacking)
             unpacking.add_done_callback(self._tasks.discard)
         else:
             self._begin(raw, call)
-
-    def _is_open(self) -> bool:
-        return self._access is None and not self._tracer.active and not self._gate.closed
-
-    def _collected(self, raw: bytes, call: InferCall) -> bool:
-        """Leave a message to be handed over with others, if it can be; otherwise those that came before it are."""
-        together = self.together
-        if self._access is None and not self._tracer.active:
-            form = self._layouts.find(raw)
-            if form is not None and form.stacks(raw):
-                together.take(form, raw, call)
-                return True
-        together.hand_over()
-        return False
-
-    def _fail(self, call: InferCall, error: Exception) -> None:
-        self._end(call, Unsupported(NO_DECOUPLED) if isinstance(error, DecoupledRefused) else self._failure(error))
 
     def cancel(self, call: InferCall) -> None:
         """Cancel a call that was given to `infer`: nobody waits for its answer any more. Does nothing where it is over."""
@@ -202,8 +177,10 @@ class InferenceService:
                 end_with_call(trace, call)
             call.request = request
             self._engine.infer(request)
+        except DecoupledRefused:
+            self._end(call, Unsupported(NO_DECOUPLED))
         except Exception as error:
-            self._fail(call, error)
+            self._end(call, self._failure(error))
 
     def _decoded(self, raw: bytes, call: InferCall) -> InferRequest:
         if self._access is not None:

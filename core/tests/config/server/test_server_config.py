@@ -76,6 +76,9 @@ def test_all_problems_of_all_sections_are_reported_together():
             {"cache": {"local": {}, "redis": {}}},
             "cache: found multiple cache configurations, but only a single cache is currently supported",
         ),
+        ({"transport": {"wire": {}, "train": {}}}, "transport: there can be one transport"),
+        ({"transport": "envoy"}, "transport.envoy: the transport 'envoy' was removed; put an Envoy proxy in front"),
+        ({"transport": {"envoy": {"http3": True}}}, "transport.envoy: the transport 'envoy' was removed"),
         ({"rate_limit": {"resources": {"R:x": 1}}}, "rate_limit.resources.R:x: 'R:x' is not <resource_name> or"),
         ({"rate_limit": {"resources": {"R": -1}}}, "rate_limit.resources.R: expected an integer, at least 0"),
         ({"host_policies": {"p": {"cpu_cores": "a-b"}}}, "host_policies.p.cpu_cores: host policy setting 'cpu-cores'"),
@@ -100,3 +103,9 @@ def test_the_file_itself_must_be_a_mapping():
 def test_frontends_may_have_processes_of_their_own():
     assert decode_server_config({"frontend_processes": 2}).frontend_processes == 2
     assert refusal({"frontend_processes": -1})
+
+
+def test_the_name_of_a_transport_stands_for_its_default_options_and_none_for_no_transport():
+    assert decode_server_config({"transport": "wire"}).transport == {"wire": {}}
+    assert decode_server_config({"transport": "none"}) == ServerConfig()
+    assert decode_server_config({"transport": {"wire": {"speed": 2}}}).transport == {"wire": {"speed": 2}}

@@ -26,6 +26,7 @@ DEFAULT_FRONTENDS = ("http", "grpc", "metrics")
 """Served without being named, where the plugin is installed."""
 NO_TRANSPORT = "none"
 """The name of the transport where each frontend listens by itself."""
+REMOVED_TRANSPORTS = {"envoy": "the transport 'envoy' was removed; put an Envoy proxy in front of the server instead"}
 DEFAULT_BACKEND_DIRECTORY = "/opt/tritonserver/backends"
 
 
@@ -213,6 +214,11 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         problems.append(ConfigProblem("cache", text))
     if len(config.transport) > 1:
         problems.append(ConfigProblem("transport", "there can be one transport"))
+    problems += [
+        ConfigProblem(f"transport.{name}", text)
+        for name, text in REMOVED_TRANSPORTS.items()
+        if name in config.transport
+    ]
     if len(config.sharing) > 1:
         problems.append(ConfigProblem("sharing", "there can be one way of sharing the server"))
     if control.load not in ([], ["*"]) and control.mode != "explicit":

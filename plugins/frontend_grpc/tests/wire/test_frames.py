@@ -44,17 +44,6 @@ def test_a_frame_without_a_message_is_a_message():
     assert not frames.partial
 
 
-def test_what_a_message_lacks_is_known_behind_its_prefix():
-    frames, missing = Frames(), []
-    for chunk in (b"\0\0\0", b"\0\x0a", b"abc", b"defghijk"):
-        frames.feed(chunk)
-        frame = frames.next()
-        missing.append(frames.missing)
-    assert missing == [0, 10, 7, 0]
-    assert frame == Frame(0, b"abcdefghij")
-    assert frames.partial
-
-
 def test_the_bytes_of_a_message_that_fills_its_chunks_are_joined_once():
     frames, chunks = Frames(), [bytes([number]) * 10 for number in range(4)]
     frames.feed(prefix(b"".join(chunks)))

@@ -46,11 +46,6 @@ class Frames:
         """How many bytes came that were not taken out."""
         return self._unread
 
-    @property
-    def missing(self) -> int:
-        """How many bytes the message that comes next still lacks; 0 where that is not known."""
-        return max(self._awaited - self._unread, 0)
-
     def feed(self, chunk: bytes) -> None:
         """Take the next chunk of the body."""
         self._later.append(chunk)

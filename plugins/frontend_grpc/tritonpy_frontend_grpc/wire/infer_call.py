@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 class CarriedInferCall(CarriedCall, InferCall):
     """One call: reads its message, hands it over, and sends the answer."""
 
-    joins = True  # its message need not be looked at before it is handed over
     answers = 0
     first = None
     over = False
@@ -54,17 +53,9 @@ class CarriedInferCall(CarriedCall, InferCall):
     def send_refusal(self, trailers: Headers) -> None:
         """Send an answer without a message."""
 
-    @property
-    def missing(self) -> int:
-        """How many bytes of the message are still to come, as far as that is known."""
-        return 0 if self._frames is None else self._frames.missing
-
     def take(self, part: bytes | memoryview, more: bool) -> None:
         """Take the next part of the body; `more` says whether another one follows. What follows a message that was handed over is dropped."""
         if self.over or self._begun:
-            return
-        if self._frames is None and self.joins and self._service.together.join(part, self):
-            self.begun()
             return
         if self._frames is None and len(part) >= PREFIX.size:
             packed, length = PREFIX.unpack_from(part)
@@ -82,12 +73,8 @@ class CarriedInferCall(CarriedCall, InferCall):
         except TritonError as error:
             self.fail(error)
             return
-        self.begun()
-        self._service.infer(message, self)
-
-    def begun(self) -> None:
-        """Take note that the message is the service's from now on."""
         self._begun = True
+        self._service.infer(message, self)
 
     def leave(self) -> None:
         """Take note that the client left."""

@@ -16,7 +16,6 @@ from tritonpy_protos import SERVICE
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.wire.carried_call import CarriedCall
     from tritonpy_frontend_grpc.wire.exchange import Exchange
-    from tritonpy_frontend_grpc.wire.head import Head
     from tritonpy_frontend_grpc.wire.infer_call import CarriedInferCall
 
 INFER = f"/{SERVICE}/ModelInfer"
@@ -33,7 +32,6 @@ class Serving:
     def __init__(self, engine: Engine, options: CallOptions, context: FrontendContext) -> None:
         self.log = context.log
         self._access = access_of(options, context)
-        self.asks_who_calls = self._access is not None  # some are refused by what they say ahead of their messages
         self.service = service_of(engine, options, context, self._access)
         self._health = Health(engine)
         self._methods = methods_of(self.service, self._health)
@@ -46,26 +44,13 @@ class Serving:
         return self.log.isEnabledFor(logging.DEBUG)
 
     def infer(self, call: CarriedInferCall) -> None:
-        """Begin a call of ModelInfer."""
-        if self.admit(call):
-            call.read()
-
-    def admit(self, call: CarriedInferCall) -> bool:
-        """Look at the head of a call of ModelInfer; return whether it may go on, and end it otherwise."""
+        """Begin a call of ModelInfer, or end it where its head says that it must not go on."""
         try:
             self._enter(call)
         except Exception as error:
             call.fail(self._failure(error))
-            return False
-        return True
-
-    def admits_all(self, head: Head) -> bool:
-        """Say whether `admit` would have nothing to do for calls with this head, whoever makes them and whenever."""
-        try:
-            head.check()
-        except TritonError:
-            return False
-        return b"grpc-timeout" not in head.headers and self._compression is None and self._access is None
+        else:
+            call.read()
 
     def knows(self, path: str) -> bool:
         """Say whether a path is that of a method other than ModelInfer."""

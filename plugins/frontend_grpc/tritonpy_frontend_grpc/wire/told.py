@@ -37,7 +37,6 @@ class ToldExchange(Exchange):
 class ToldInferCall(CarriedInferCall):
     """Reads its message for the name of the model, too."""
 
-    joins = False
     _model: asyncio.Future[str] | None = None
 
     def __init__(self, log: logging.Logger, *arguments: Any) -> None:

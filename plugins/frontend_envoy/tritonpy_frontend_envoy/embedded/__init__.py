@@ -1,3 +1,0 @@
-"""What runs inside Envoy."""
-
-from __future__ import annotations

@@ -1,3 +1,0 @@
-"""The HTTP frontend behind Envoy."""
-
-from __future__ import annotations
