@@ -25,6 +25,7 @@ from tritonpy.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
     from tritonpy.access.gatekeeper import Gatekeeper
+    from tritonpy.listening.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")
 
@@ -46,6 +47,7 @@ def make_frontends(
     kept_headers: frozenset[str],
     metrics: CustomMetrics,
     memory: RequestMemory,
+    single_port: SinglePort | None = None,
 ) -> dict[str, Frontend]:
     """Return the frontends that are on, by name; where a transport carries one, that is its class."""
     frontends: dict[str, Frontend] = {}
@@ -55,7 +57,14 @@ def make_frontends(
         options = decode_options(kind.Options, raw, f"frontends.{name}")
         own = logging.getLogger(f"tritonpy.{name}")
         context = FrontendContext(
-            config.host, own, gatekeeper, tracer, kept_headers, ModelMetrics(metrics), memory=memory
+            config.host,
+            own,
+            gatekeeper,
+            tracer,
+            kept_headers,
+            ModelMetrics(metrics),
+            single_port=single_port if kind.protocols else None,
+            memory=memory,
         )
         frontends[name] = kind(options, context)
     return frontends

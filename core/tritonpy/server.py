@@ -59,6 +59,7 @@ from tritonpy.tracing.tracing import Tracing
 if TYPE_CHECKING:
     from tritonpy.access.gatekeeper import Gatekeeper
     from tritonpy.frontend_processes.fleet import Fleet
+    from tritonpy.listening.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")
 
@@ -90,6 +91,7 @@ class Server:
         gpus: Gpus | None = None,
         front: Front | None = None,
         threads: Sequence[ThreadPool] = (),
+        single_port: SinglePort | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -107,6 +109,7 @@ class Server:
         self._cache = cache
         self._gpus = gpus or Gpus()
         self._threads = threads
+        self._single_port = single_port
         self._polling = Polling(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
@@ -148,10 +151,14 @@ class Server:
     async def _listen(self) -> None:
         if self._gatekeeper is not None:
             await asyncio.to_thread(self._gatekeeper.start)
+        if self._single_port is not None:
+            self._single_port.bind()
         for name, frontend in self.frontends.items():
             await frontend.start(self.engine)
             self._started.append(frontend)
             log.info("%s listens on %s", name, frontend.address())
+        if self._single_port is not None:
+            self._single_port.serve(self.frontends)
         if "metrics" in self.frontends and self._gatekeeper is not None and self._gatekeeper.guards("metrics"):
             log.info(
                 "metrics need credentials: give Prometheus a key or token with the right 'read' on '*', "
@@ -203,6 +210,8 @@ class Server:
         self._local.state = ServerState.EXITING
         self._rings.detach()
         await asyncio.to_thread(self._polling.stop)
+        if self._single_port is not None:
+            await self._single_port.close()
         await asyncio.gather(*(self._stop(frontend) for frontend in self._started))
         await asyncio.to_thread(self._repository.stop, 0)
         self._gpus.pools.close()
@@ -301,11 +310,27 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     memory = request_memory(config.request_memory)
     if fleet is None:  # otherwise each process tells of its own
         metrics.add_source(memory.metrics)
-    frontends = make_frontends(config, plugins, gatekeeper, tracing, kept_headers | front.headers, metrics, memory)
+    single_port = _single_port(config)
+    frontends = make_frontends(
+        config, plugins, gatekeeper, tracing, kept_headers | front.headers, metrics, memory, single_port
+    )
     frontends = _served_elsewhere(frontends, fleet)
     pools = (surroundings.threads, surroundings.background)
     return Server(
-        config, plugins, engine, repository, frontends, observers, timer, rings, gatekeeper, cache, gpus, front, pools
+        config,
+        plugins,
+        engine,
+        repository,
+        frontends,
+        observers,
+        timer,
+        rings,
+        gatekeeper,
+        cache,
+        gpus,
+        front,
+        pools,
+        single_port,
     )
 
 
@@ -346,6 +371,14 @@ def _fleet(config: ServerConfig, tracing: Tracing, metrics: CustomMetrics) -> Fl
     from tritonpy.frontend_processes.fleet import Fleet
 
     return Fleet(config, tracing, metrics)
+
+
+def _single_port(config: ServerConfig) -> SinglePort | None:
+    if config.single_port is None:
+        return None
+    from tritonpy.listening.single_port import SinglePort
+
+    return SinglePort(config.host, config.single_port)
 
 
 def _served_elsewhere(frontends: dict[str, Frontend], fleet: Fleet | None) -> dict[str, Frontend]:

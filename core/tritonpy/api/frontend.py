@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +19,7 @@ from tritonpy.request_memory import RequestMemory
 if TYPE_CHECKING:
     from tritonpy.access.gatekeeper import Gatekeeper
     from tritonpy.api.engine import Engine
+    from tritonpy.listening.single_port import SinglePort
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class FrontendContext:
 
     With a `gatekeeper` the frontend asks it to admit every call before it does anything for it, or even says whether a model is there.
     The headers of inference calls that `kept_headers` names, in lower case, go into `InferRequest.headers`. `metrics` takes what it counts.
+    With a `single_port` it opens no port: that one passes it connections through `accept`.
     With a `claim` it is one of several processes that serve one address, which the claim says instead of the options.
     What the frontend keeps for clients (bodies, decompressed data, answers that they do not read) it reserves in `memory` first.
     """
@@ -35,6 +40,7 @@ class FrontendContext:
     kept_headers: frozenset[str] = frozenset()
     metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
     claim: Claim | None = None
+    single_port: SinglePort | None = None
     memory: RequestMemory = field(default_factory=RequestMemory)
 
 
@@ -47,6 +53,7 @@ class Frontend(ABC):
     """
 
     Options: ClassVar[type[Options]] = NoOptions
+    protocols: ClassVar[tuple[str, ...]] = ()  # ALPN names of the protocols whose connections `accept` takes
     scales: ClassVar[bool] = False  # True: several processes can serve it together, see `claim`
 
     def __init__(self, options: Any, context: FrontendContext) -> None:
@@ -60,6 +67,27 @@ class Frontend(ABC):
     def claim(self) -> Claimed:
         """Take the address for processes that will serve it together, and do not serve it (only where it `scales`). Raises StartupError as `start` does."""
         raise NotImplementedError(f"{type(self).__name__} cannot be served by several processes")
+
+    def accept(self, accepted: socket.socket) -> None:
+        """Serve a connection that a shared port accepted (only with `protocols`).
+
+        The frontend owns the socket from now on. No byte of it was read: TLS, limits and access rules are the frontend's own.
+        """
+        raise NotImplementedError(f"{type(self).__name__} takes no connections of a shared port")
+
+    def is_encrypted(self) -> bool:
+        """Return whether its connections begin with a TLS handshake (optional)."""
+        return False
+
+    def http_connection(self) -> asyncio.Protocol:
+        """Return the protocol object of a new HTTP/1.1 connection (only where `protocols` has http/1.1).
+
+        A frontend that carries HTTP over another protocol connects it to a transport of its own, and sends it one request.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not speak HTTP/1.1")
+
+    def serve_http(self, connection: Callable[[], asyncio.Protocol]) -> None:
+        """Serve HTTP requests that are not this frontend's with `http_connection` of another one (optional)."""
 
     async def serving(self) -> None:
         """The server became ready (optional): the moment to begin what readiness need not wait for. Return soon."""

@@ -31,6 +31,14 @@ LOG = logging.getLogger("tritonpy.cli")
 OWN_FLAGS = (
     Flag("host", "Server", not_empty("host"), "Address that every frontend binds to.", path="host"),
     Flag(
+        "single-port",
+        "Server",
+        not_negative,
+        "Serve HTTP and gRPC on this port instead of one port each; 0 picks a free one.",
+        path="single_port",
+        metavar="PORT",
+    ),
+    Flag(
         "frontend-processes",
         "Server",
         not_negative,
@@ -66,6 +74,7 @@ FLAGS = (*OWN_FLAGS, *MEMORY_FLAGS, *TRITON_FLAGS)
 _COMMON = {
     "--config": "read server.yaml from here",
     "--host": "address of every port: 0.0.0.0 opens them to the network",
+    "--single-port": "serve HTTP and gRPC on one port",
     "--frontend-processes": "processes that serve HTTP and gRPC; 0: none of their own",
     "--exit-timeout-secs": "how long live requests may take on exit",
     "--memory-budget": "most memory of all models, such as 8GiB",

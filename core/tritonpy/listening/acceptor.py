@@ -11,7 +11,8 @@ import socket
 import ssl
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any
 
 _ACCEPTS_AT_ONCE = 64  # connections in one event-loop iteration, where they come in a burst
 _BURST_S = (
@@ -74,6 +75,8 @@ class Descriptors:
 class Acceptor:
     """Accepts from listening sockets on the running event loop. `make` returns the protocol of a connection.
 
+    With `connect`, accepted sockets go to that coroutine function instead; it may be cancelled while it runs.
+
     When descriptors run low, the longest idle connections of the listener that has most of them are closed. If none is idle,
     new connections get `refusal` and are closed, except for a few that each listener is guaranteed.
     """
@@ -81,16 +84,19 @@ class Acceptor:
     def __init__(
         self,
         name: str,
-        make: Callable[[], asyncio.BaseProtocol],
+        make: Callable[[], asyncio.BaseProtocol] | None,
         connections: Collection[object],
         log: logging.Logger,
         tls: ssl.SSLContext | None = None,
         handshake_s: float = 60.0,
         refusal: bytes = b"",
         descriptors: Descriptors | None = None,
+        connect: Callable[[socket.socket], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._name = name
+        self._connect = connect or self._connect_protocol
         self._make = make
+        self._is_evictable_at_first = tls is not None or connect is not None
         self._connections = connections  # the open ones; those that are `Evictable` may be closed
         self._log = log
         self._tls = tls
@@ -130,7 +136,7 @@ class Acceptor:
 
     async def closed(self) -> None:
         """Return when no connection is in its handshake any more; call it after `close`."""
-        for task in list(self._beginning) if self._tls else ():
+        for task in list(self._beginning) if self._is_evictable_at_first else ():
             task.cancel()
         if self._beginning:
             await asyncio.wait(set(self._beginning))
@@ -138,7 +144,7 @@ class Acceptor:
     def idle(self) -> list[tuple[float, Callable[[], object]]]:
         """Return when each idle connection became idle, and what closes it."""
         found: list[tuple[float, Callable[[], object]]] = [
-            (since, task.cancel) for task, since in self._beginning.items() if self._tls
+            (since, task.cancel) for task, since in self._beginning.items() if self._is_evictable_at_first
         ]
         for connection in self._connections:
             if isinstance(connection, Evictable):
@@ -168,9 +174,16 @@ class Acceptor:
             self._begin(accepted)
         return True
 
+    def adopt(self, accepted: socket.socket) -> None:
+        """Serve a connection that was accepted elsewhere, within the limits of this listener."""
+        if accepted.fileno() >= self._descriptors.ceiling and not self._is_guaranteed():
+            self._refuse(accepted)
+        else:
+            self._begin(accepted)
+
     def _begin(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
-        task = self._loop.create_task(self._connect(accepted))
+        task = self._loop.create_task(self._run(accepted))
         self._beginning[task] = self._loop.time()
         task.add_done_callback(functools.partial(self._begun, accepted))
 
@@ -179,13 +192,21 @@ class Acceptor:
         if task.cancelled():  # perhaps before it ran
             accepted.close()
 
-    async def _connect(self, accepted: socket.socket) -> None:
+    async def _run(self, accepted: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(
-                self._make, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_s if self._tls else None
-            )
-        except (OSError, ssl.SSLError):  # the client left, or speaks no TLS
+            await self._connect(accepted)
+        except (OSError, ssl.SSLError):  # the client left, speaks no TLS, or sent nothing in time
             accepted.close()
+
+    async def _connect_protocol(self, accepted: socket.socket) -> None:
+        assert self._make is not None  # noqa: S101
+        await self._loop.connect_accepted_socket(
+            self._make, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_s if self._tls else None
+        )
+
+    def _is_guaranteed(self) -> bool:
+        """Return whether one more connection is allowed even if no descriptors are left."""
+        return len(self._connections) + len(self._beginning) < self._descriptors.guaranteed
 
     def _make_room(self, listening: socket.socket, accepted: socket.socket) -> bool:
         """Close idle connections for `accepted`, and accept nothing until their descriptors are free; return whether to accept on at once."""
@@ -194,7 +215,7 @@ class Acceptor:
             self._parked[listening] = accepted
             self._loop.call_later(_ROOM_S, self._take_room, listening, _ROOM_LOOKS)
             return False
-        if len(self._connections) + len(self._beginning) < self._descriptors.guaranteed:
+        if self._is_guaranteed():
             self._begin(accepted)
         else:
             self._refuse(accepted)

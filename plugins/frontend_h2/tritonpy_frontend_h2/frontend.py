@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import partial
+
 from tritonpy import Claimed, Engine, Frontend, FrontendContext, UnixSocket, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.options import GrpcOptions
@@ -18,6 +23,7 @@ class H2GrpcFrontend(Frontend):
     """
 
     Options = GrpcOptions
+    protocols = ("h2",)
     scales = True
     options: GrpcOptions
 
@@ -28,16 +34,30 @@ class H2GrpcFrontend(Frontend):
         self._socket: UnixSocket | None = None
         self._serving: Serving
         self._server: Http2Server
+        self._calls: GrpcCalls
 
     async def start(self, engine: Engine) -> None:
         """Listen. Raises StartupError where the address cannot be had or a TLS file is wrong."""
         context = tls_context(self.options.tls, self.context.log)
         self._serving = Serving(engine, self.options, self.context)
-        self._server = Http2Server(
-            GrpcCalls(self._serving), self.options, context, self.context.log, self.context.memory
-        )
+        self._calls = GrpcCalls(self._serving)
+        self._server = Http2Server(self._calls, self.options, context, self.context.log, self.context.memory)
         sockets, self._address = self._listen()
         self._server.serve(sockets)
+
+    def accept(self, accepted: socket.socket) -> None:
+        """Serve a connection of a shared port."""
+        self._server.accept(accepted)
+
+    def is_encrypted(self) -> bool:
+        """Return whether the options name a certificate."""
+        return self.options.tls.on
+
+    def serve_http(self, connection: Callable[[], asyncio.Protocol]) -> None:
+        """Serve streams that are not gRPC with HTTP/1.1 connections in memory, one each."""
+        from tritonpy_frontend_h2.http1_stream import begin_http1
+
+        self._calls.begin_http = partial(begin_http1, connection)
 
     def claim(self) -> Claimed:
         """Take the address for several processes. Raises StartupError."""
@@ -47,6 +67,8 @@ class H2GrpcFrontend(Frontend):
 
     def _listen(self) -> Listening:
         options, claim = self.options, self.context.claim
+        if self.context.single_port is not None:
+            return Listening([], self.context.single_port.address)
         if claim is not None:
             return listen_on_claim(claim, self._host)
         if path := unix_path(self._host):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tritonpy import ResourceExhausted
@@ -29,6 +30,7 @@ class GrpcCalls(Calls):
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
         self._loop = asyncio.get_running_loop()
+        self.begin_http: Callable[[Stream, Headers, bool], Receiver] | None = None  # serves requests that are not gRPC
         self._heads: dict[
             int, tuple[Headers, Head | None]
         ] = {}  # with the list, whose identity would be another's otherwise
@@ -37,6 +39,8 @@ class GrpcCalls(Calls):
         known = self._heads.get(id(headers)) or self._learn(headers)
         head = known[1]
         if head is None:
+            if self.begin_http is not None:
+                return self.begin_http(stream, headers, ended)
             stream.send(None, (), NO_GRPC)
             return NOBODY
         receiver = self._infer(head, stream) if head.path == INFER else self._exchange(head, stream)

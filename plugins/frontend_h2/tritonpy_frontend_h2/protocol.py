@@ -46,7 +46,13 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
         account = server.memory.client()
         self._unsent_memory = account.reservation()
         self._connection = Connection(
-            server.calls, server.limits, server.ping_rules, self._loop.time, self._flush_soon, account
+            server.calls,
+            server.limits,
+            server.ping_rules,
+            self._loop.time,
+            self._flush_soon,
+            account,
+            transport.get_extra_info,
         )
         self.heard = now = self._loop.time()
         self._watch = Watch(self, server.times, now)

@@ -53,6 +53,11 @@ class Http2Server:
         )
         self._acceptor.listen(sockets)
 
+    def accept(self, accepted: socket.socket) -> None:
+        """Serve a connection that another listener accepted."""
+        assert self._acceptor is not None  # noqa: S101
+        self._acceptor.adopt(accepted)
+
     async def delivered(self) -> None:
         """Return when clients have their answers, or those that have not read nothing."""
         await delivered(lambda: sum([connection.left() for connection in self._open]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ class HttpFrontend(Frontend):
 
     Options = HttpOptions
     options: HttpOptions
+    protocols = ("http/1.1",)
     scales = True
 
     def __init__(self, options: HttpOptions, context: FrontendContext) -> None:
@@ -46,8 +48,25 @@ class HttpFrontend(Frontend):
         protocol.limits = options.limits()
         tls = tls_context(options.tls, log) if options.tls.on else None
         server = HttpServer("HTTP", composition.application, log, protocol, tls)
-        server.serve([self._listen()])
+        if self.context.single_port is None:
+            server.serve([self._listen()])
+        else:
+            self._address = self.context.single_port.address
         self._server = server
+
+    def accept(self, accepted: socket.socket) -> None:
+        """Serve a connection of a shared port."""
+        assert self._server is not None  # noqa: S101
+        self._server.accept(accepted)
+
+    def is_encrypted(self) -> bool:
+        """Return whether the options name a certificate."""
+        return self.options.tls.on
+
+    def http_connection(self) -> asyncio.Protocol:
+        """Return a new connection for one request that arrived over HTTP/2."""
+        assert self._server is not None  # noqa: S101
+        return self._server.connection()
 
     async def serving(self) -> None:
         """Import the management routes, now that nobody waits for the server to become ready."""

@@ -209,7 +209,8 @@ class InferProtocol(HttpConnection):
     def client_memory(self) -> ClientMemory:
         """Return the account of this connection."""
         if self._memory is None:
-            self._memory = self.calls.memory.client()
+            # A connection in memory is one request of a client that has an account already.
+            self._memory = self.transport.get_extra_info("client_memory") or self.calls.memory.client()
         return self._memory
 
     def reserve_reply(self, reply: Reply) -> Reply:

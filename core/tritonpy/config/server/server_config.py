@@ -102,6 +102,10 @@ class ServerConfig(_Section, frozen=True):
     ] = True
     strict_readiness: Annotated[bool, Meta(description="Ready only when every model is.")] = True
     exit_timeout_s: Annotated[float, Meta(ge=0, description="Seconds to wait for live requests on exit.")] = 30
+    single_port: Annotated[
+        Annotated[int, Meta(ge=0, le=65535)] | None,
+        Meta(description="Serve HTTP and gRPC on this port instead of one port each; 0 picks a free one."),
+    ] = None
     frontend_processes: Annotated[
         int,
         Meta(
@@ -219,6 +223,13 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         for name, text in REMOVED_TRANSPORTS.items()
         if name in config.transport
     ]
+    if config.single_port is not None and config.frontend_processes:
+        problems.append(ConfigProblem("single_port", "cannot be combined with frontend_processes; remove one of them"))
+    if config.single_port is not None and config.transport:
+        name = next(iter(config.transport))
+        problems.append(
+            ConfigProblem("single_port", f"needs the built-in HTTP/2 server; remove the transport '{name}'")
+        )
     if len(config.sharing) > 1:
         problems.append(ConfigProblem("sharing", "there can be one way of sharing the server"))
     if control.load not in ([], ["*"]) and control.mode != "explicit":

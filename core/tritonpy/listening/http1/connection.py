@@ -53,7 +53,8 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         super().connection_made(transport)
         self.idle_since_s = self.loop.time()
         self._look_later(self.limits.head_s)
-        self.refuses = not getattr(self.server_state, "accepting", True)
+        is_new = not transport.get_extra_info("is_multiplexed")  # otherwise it is one request of an older connection
+        self.refuses = is_new and not getattr(self.server_state, "accepting", True)
         if 0 < self.limits.connections < len(self.connections):
             self._log_refusal(TOO_MANY_CONNECTIONS)
             transport.write(TOO_MANY_CONNECTIONS.wire())

@@ -55,7 +55,7 @@ class HttpServer:
         self.server_state = _State()
         self._acceptor = Acceptor(
             name,
-            self._connection,
+            self.connection,
             self.server_state.connections,
             log,
             tls,
@@ -66,6 +66,14 @@ class HttpServer:
     def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections from non-blocking sockets that listen, and close them at the end."""
         self._acceptor.listen(sockets)
+
+    def accept(self, accepted: socket.socket) -> None:
+        """Serve a connection that another listener accepted."""
+        self._acceptor.adopt(accepted)
+
+    def connection(self) -> HttpConnection:
+        """Return the protocol object of one more connection, whose transport is the caller's."""
+        return self._protocol(config=self._config, server_state=self.server_state, app_state={})
 
     def refuse_new_connections(self) -> None:
         """Answer 503 on connections that come from now on. Those that are open are served."""
@@ -111,6 +119,3 @@ class HttpServer:
         connections, deadline = self.server_state.connections, self._loop.time() + seconds
         while connections and self._loop.time() < deadline:  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(_LOOK_S)
-
-    def _connection(self) -> HttpConnection:
-        return self._protocol(config=self._config, server_state=self.server_state, app_state={})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from tritonpy_frontend_h2.http2.codes import ENHANCE_YOUR_CALM
 
@@ -50,6 +50,7 @@ class Stream(ABC):
     def send(self, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
         """Send header block, body and trailer block, each of them or none; the blocks come from `encode`.
 
+        Empty trailers end the answer without a trailer block.
         The pieces of `data` are one run of the body; large ones are neither joined nor copied, so nobody may change them. With trailers the
         answer is complete, and the receiver hears nothing more; trailers alone are an answer without body. False: the client is slower than this, and
         `Receiver.resume` tells when all of it is on its way. After the receiver was told `reset`, nothing is sent.
@@ -59,6 +60,10 @@ class Stream(ABC):
     def account(self) -> Account | None:
         """The memory of the client, where it is counted."""
         return None
+
+    def extra_info(self, name: str, default: Any = None) -> Any:
+        """Return what asyncio's transports know of the connection, such as `peername`."""
+        return default
 
     def admits(self, count: int) -> bool:
         """Reserve memory for `count` bytes that are sent next and may have to wait for the client; False if there is none."""

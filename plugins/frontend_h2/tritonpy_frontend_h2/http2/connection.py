@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from tritonpy_frontend_h2.http2 import codes, frames
 from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Account, Calls, NoLimit, Receiver
@@ -40,8 +41,10 @@ class Connection(FrameSink):
         clock: Callable[[], float],
         wake: Callable[[], None],
         account: Account | None = None,
+        extra_info: Callable[[str, Any], Any] = lambda _name, default: default,
     ) -> None:
         self.account = account
+        self.extra_info = extra_info
         self._calls_memory = NoLimit() if account is None else account.reservation()
         self._covered = _UNCOVERED  # calls that may be open without another reservation
         self._calls = calls

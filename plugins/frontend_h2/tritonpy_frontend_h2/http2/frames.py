@@ -71,6 +71,6 @@ def header_block(stream: int, block: bytes, *, last: bool) -> bytes:
     return b"".join(frames)
 
 
-def data_start(stream: int, length: int) -> bytes:
-    """Return what goes ahead of a part of a body that is not its end: trailers always follow."""
-    return START.pack(length << 8 | DATA, 0, stream)
+def data_start(stream: int, length: int, *, last: bool = False) -> bytes:
+    """Return the header of a DATA frame; `last` ends the stream, otherwise data or trailers follow."""
+    return START.pack(length << 8 | DATA, END_STREAM if last else 0, stream)

@@ -119,8 +119,7 @@ class Sender:
             self._out += (data_start(stream.number, length), *data)
             self._size += length
         if trailers is not None:
-            self._put(stream, trailers, last=True)
-            stream.answered()
+            self._finish(stream, trailers)
         return True
 
     def empty_table(self) -> None:
@@ -196,6 +195,16 @@ class Sender:
         self._out.append(frame)
         self._size += len(frame)
 
+    def _finish(self, stream: ServerStream, trailers: bytes) -> None:
+        """End the answer with a trailer block, or without one if it is empty."""
+        if trailers:
+            self._put(stream, trailers, last=True)
+        else:
+            end = data_start(stream.number, 0, last=True)
+            self._out.append(end)
+            self._size += len(end)
+        stream.answered()
+
     def _send_in_turns(self, stream: ServerStream, backlog: Backlog) -> bool:
         stream.backlog = backlog
         self._backlogged += backlog.size
@@ -231,7 +240,6 @@ class Sender:
     def _end_turns(self, stream: ServerStream, backlog: Backlog) -> None:
         stream.backlog = None
         if backlog.trailers is not None:
-            self._put(stream, backlog.trailers, last=True)
-            stream.answered()
+            self._finish(stream, backlog.trailers)
         elif backlog.awaited:
             stream.receiver.resume()

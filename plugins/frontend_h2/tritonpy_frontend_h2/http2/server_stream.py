@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tritonpy_frontend_h2.http2.calls import Account, Receiver, Stream
 from tritonpy_frontend_h2.http2.codes import NO_ERROR
@@ -63,6 +63,9 @@ class ServerStream(Stream):
     @property
     def account(self) -> Account | None:
         return self._connection.account
+
+    def extra_info(self, name: str, default: Any = None) -> Any:
+        return self._connection.extra_info(name, default)
 
     def admits(self, count: int) -> bool:
         return self.closed or self._connection.sender.admits(count)
