@@ -40,8 +40,8 @@ class FrontendContext:
     kept_headers: frozenset[str] = frozenset()
     metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
     claim: Claim | None = None
-    single_port: SinglePort | None = None
     memory: RequestMemory = field(default_factory=RequestMemory)
+    single_port: SinglePort | None = None
 
 
 class Frontend(ABC):

@@ -50,12 +50,13 @@ class Http1Stream(Receiver):
         self._memory: Reservation | None = None
         self._is_chunked = not any(name == b"content-length" for name, _ in headers)
         self._connection: asyncio.Protocol | None = connection
-        self._transport = StreamTransport(self, stream, _value(headers, b":method") == b"HEAD")
+        self._transport: StreamTransport | None = StreamTransport(self, stream, _value(headers, b":method") == b"HEAD")
 
     def begin(self, headers: Headers, ended: bool) -> None:
         """Send the head of the request to the connection; `ended` means that it has no body."""
         self._is_chunked = self._is_chunked and not ended
         assert self._connection is not None  # noqa: S101
+        assert self._transport is not None  # noqa: S101
         self._connection.connection_made(self._transport)
         self._feed(_request_head(headers, is_chunked=self._is_chunked), 0)
 
@@ -70,7 +71,8 @@ class Http1Stream(Receiver):
         self.close(ConnectionResetError("the client cancelled the request"))
 
     def resume(self) -> None:
-        self._transport.sent()
+        if self._transport is not None:
+            self._transport.sent()
 
     def pause_reading(self) -> None:
         """Keep what comes, and let the client send less."""
@@ -88,12 +90,14 @@ class Http1Stream(Receiver):
             self._memory.shrink(self._held_bytes)
 
     def close(self, error: Exception | None = None) -> None:
-        """End the HTTP/1.1 connection."""
+        """End the HTTP/1.1 connection. Stream, transport and parser refer to each other: separate them, or they wait for the collector."""
         connection, self._connection = self._connection, None
+        transport, self._transport = self._transport, None
         self._held.clear()
         self._memory = None
+        if transport is not None:
+            transport.detach()
         if connection is not None:
-            self._transport.closing = True
             connection.connection_lost(error)
 
     def pause_writing(self) -> None:
@@ -137,8 +141,8 @@ class StreamTransport(asyncio.Transport):
 
     def __init__(self, receiver: Http1Stream, stream: Stream, is_head: bool) -> None:
         super().__init__()
-        self.closing = False
-        self._receiver = receiver
+        self._is_closing = False
+        self._receiver: Http1Stream | None = receiver
         self._stream = stream
         self._is_head = is_head
         self._parser: Any = httptools.HttpResponseParser(self)
@@ -150,37 +154,31 @@ class StreamTransport(asyncio.Transport):
     # The side of the HTTP/1.1 connection
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not (self.closing or self._is_complete):
+        if not (self._is_closing or self._is_complete):
             self._parser.feed_data(data)
 
     def close(self) -> None:
-        if not self.closing:
-            self.closing = True
-            if not self._is_complete:
-                self._stream.reset(INTERNAL_ERROR)
-            self._close_soon()
+        self._end(INTERNAL_ERROR)
 
     def abort(self) -> None:
-        if not self.closing:
-            self.closing = True
-            if not self._is_complete:
-                self._stream.reset(CANCEL)
-            self._close_soon()
+        self._end(CANCEL)
 
     def is_closing(self) -> bool:
-        return self.closing
+        return self._is_closing
 
     def can_write_eof(self) -> bool:
         return False
 
     def pause_reading(self) -> None:
-        self._receiver.pause_reading()
+        if self._receiver is not None:
+            self._receiver.pause_reading()
 
     def resume_reading(self) -> None:
-        self._receiver.resume_reading()
+        if self._receiver is not None:
+            self._receiver.resume_reading()
 
     def is_reading(self) -> bool:
-        return not self.closing
+        return not self._is_closing
 
     def get_write_buffer_size(self) -> int:
         return self._unsent
@@ -198,7 +196,13 @@ class StreamTransport(asyncio.Transport):
     def sent(self) -> None:
         """Let the connection go on writing: everything is on its way."""
         self._unsent = 0
-        self._receiver.resume_writing()
+        if self._receiver is not None:
+            self._receiver.resume_writing()
+
+    def detach(self) -> None:
+        """Drop everything that refers back to this transport."""
+        self._is_closing = True
+        self._receiver = self._parser = None
 
     # What the parser calls
 
@@ -214,22 +218,20 @@ class StreamTransport(asyncio.Transport):
             self._complete()
 
     def on_body(self, body: bytes) -> None:
-        if self._is_complete:
+        if self._is_closing or self._is_complete:
             return
         if not self._stream.admits(len(body)):
-            self._stream.reset(ENHANCE_YOUR_CALM)
-            self._is_complete = self.closing = True
-            self._close_soon()
+            self._end(ENHANCE_YOUR_CALM)
             return
         block, self._block = self._block, None
         if not self._stream.send(block, (body,), None):
             is_first = not self._unsent
             self._unsent += len(body)
-            if is_first:
+            if is_first and self._receiver is not None:
                 self._receiver.pause_writing()
 
     def on_message_complete(self) -> None:
-        if not self._is_complete:
+        if not (self._is_closing or self._is_complete):
             self._complete()
 
     def _complete(self) -> None:
@@ -241,8 +243,17 @@ class StreamTransport(asyncio.Transport):
             self._stream.send(None, (), b"")
         self._close_soon()
 
+    def _end(self, code: int) -> None:
+        """Close the connection; reset the stream with `code` if its response is not complete."""
+        if not self._is_closing:
+            self._is_closing = True
+            if not self._is_complete:
+                self._stream.reset(code)
+            self._close_soon()
+
     def _close_soon(self) -> None:
-        asyncio.get_running_loop().call_soon(self._receiver.close)
+        if self._receiver is not None:
+            asyncio.get_running_loop().call_soon(self._receiver.close)
 
 
 def begin_http1(connection: Callable[[], asyncio.Protocol], stream: Stream, headers: Headers, ended: bool) -> Receiver:
