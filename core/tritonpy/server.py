@@ -316,22 +316,8 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     )
     frontends = _served_elsewhere(frontends, fleet)
     pools = (surroundings.threads, surroundings.background)
-    return Server(
-        config,
-        plugins,
-        engine,
-        repository,
-        frontends,
-        observers,
-        timer,
-        rings,
-        gatekeeper,
-        cache,
-        gpus,
-        front,
-        pools,
-        single_port,
-    )
+    made = observers, timer, rings, gatekeeper, cache, gpus, front, pools, single_port
+    return Server(config, plugins, engine, repository, frontends, *made)
 
 
 def _engine(

@@ -188,7 +188,7 @@ def test_a_response_becomes_headers_data_and_the_end_of_the_stream():
         )
         assert stream.sent == [({b":status": b"201", b"x-a": b"1"}, b"abc", None)]
         connection.transport.write(b"2\r\nde\r\n0\r\n\r\n")
-        assert stream.sent[1:] == [(None, b"de", None), (None, b"", b"")]
+        assert stream.sent[1:] == [(None, b"de", None), (None, b"", calls.NO_TRAILERS)]
         await callbacks_ran()
         assert connection.lost == [None]
         assert stream.code is None

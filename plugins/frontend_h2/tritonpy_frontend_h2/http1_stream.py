@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httptools
 
-from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Receiver
+from tritonpy_frontend_h2.http2.calls import NO_TRAILERS, UNCOUNTED, Receiver
 from tritonpy_frontend_h2.http2.codes import CANCEL, ENHANCE_YOUR_CALM, INTERNAL_ERROR
 from tritonpy_frontend_h2.http2.encode import encode
 
@@ -240,7 +240,7 @@ class StreamTransport(asyncio.Transport):
         if self._block is not None:
             self._stream.send(None, (), self._block)
         else:
-            self._stream.send(None, (), b"")
+            self._stream.send(None, (), NO_TRAILERS)
         self._close_soon()
 
     def _end(self, code: int) -> None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy_frontend_h2.http2 import codes
-from tritonpy_frontend_h2.http2.codes import DATA, HEADERS, SETTINGS, WINDOW_UPDATE
+from tritonpy_frontend_h2.http2.calls import NO_TRAILERS
+from tritonpy_frontend_h2.http2.codes import DATA, END_STREAM, HEADERS, SETTINGS, WINDOW_UPDATE
 
 from .talk import ANSWER, TRAILERS, Server, begin, cut, frame, of_kind
 
@@ -115,3 +116,16 @@ def test_an_answer_in_resume_is_sent():
     said = server.frames() + server.frames(WIDE)
     assert b"".join(payload for *_, payload in of_kind(DATA, said)) == b"x" * 65_536 + b"ylast"
     assert not server.connection.streams
+
+
+@pytest.mark.parametrize("size", [0, 5, 200_000])
+def test_a_body_without_trailers_ends_with_an_empty_data_frame(size):
+    server = Server(on_end=lambda call: call.stream.send(ANSWER, (bytes(size),), NO_TRAILERS)).hello()
+    sent = server.frames(begin(ended=True))
+    credit = (50_000).to_bytes(4, "big")
+    while server.connection.streams:
+        sent += server.frames(frame(WINDOW_UPDATE, 0, 0, credit) + frame(WINDOW_UPDATE, 0, 1, credit))
+    found = of_kind(DATA, sent)
+    assert sum(len(payload) for *_, payload in found) == size
+    assert (found[-1][1], found[-1][3]) == (END_STREAM, b"")
+    assert all(flags == 0 for _, flags, *_ in found[:-1])

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from tritonpy_frontend_h2.http2.codes import ENHANCE_YOUR_CALM
 
 Headers = Sequence[tuple[bytes, bytes]]
+NO_TRAILERS = b"(no trailers)"
+"""Ends a response after its body, compared by identity."""
 UNCOUNTED = 16 * 1024
 """Up to this size an answer may wait for the client without a reservation: each open call has one of that size."""
 
@@ -50,7 +52,7 @@ class Stream(ABC):
     def send(self, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
         """Send header block, body and trailer block, each of them or none; the blocks come from `encode`.
 
-        Empty trailers end the answer without a trailer block.
+        `NO_TRAILERS` end the answer without a trailer block.
         The pieces of `data` are one run of the body; large ones are neither joined nor copied, so nobody may change them. With trailers the
         answer is complete, and the receiver hears nothing more; trailers alone are an answer without body. False: the client is slower than this, and
         `Receiver.resume` tells when all of it is on its way. After the receiver was told `reset`, nothing is sent.

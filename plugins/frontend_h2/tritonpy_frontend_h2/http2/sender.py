@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy_frontend_h2.http2.calls import UNCOUNTED, NoLimit, Reservation
+from tritonpy_frontend_h2.http2.calls import NO_TRAILERS, UNCOUNTED, NoLimit, Reservation
 from tritonpy_frontend_h2.http2.codes import LARGEST_WINDOW, SMALLEST_FRAME_LIMIT, USUAL_WINDOW
 from tritonpy_frontend_h2.http2.frames import data_start, header_block
 
@@ -196,8 +196,8 @@ class Sender:
         self._size += len(frame)
 
     def _finish(self, stream: ServerStream, trailers: bytes) -> None:
-        """End the answer with a trailer block, or without one if it is empty."""
-        if trailers:
+        """End the answer with a trailer block, or without one for `NO_TRAILERS`."""
+        if trailers is not NO_TRAILERS:
             self._put(stream, trailers, last=True)
         else:
             end = data_start(stream.number, 0, last=True)
