@@ -39,13 +39,12 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
     layout = None if model is None else model.layout
     try:
         inputs: Any = first.inputs
-        if isinstance(inputs, Placed) and layout is None and len(slots) > 1 and out is None and batch.slots is None:
+        if alone and layout is None:
+            tensors = list(inputs.values())
+        elif layout is None and out is None and batch.slots is None and isinstance(inputs, Placed):
             tensors = _placed(batch.requests)
         elif layout is None:
-            tensors = [
-                first.inputs[name] if alone else _concatenate(name, slots, first.inputs[name], out)
-                for name in first.inputs
-            ]
+            tensors = [_concatenate(name, slots, inputs[name], out) for name in inputs]
         else:
             tensors = [
                 layout.placed(slots, like, out) or (like if alone else _concatenate(like.name, slots, like, out))
@@ -126,13 +125,17 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
         )
     if batch.state_outputs:
         outputs = _keep_states(batch, model, outputs)
-    tensors = {
-        name: _as_tensor(model, name, outputs[name], datatype)
-        for name, datatype in model.output_types.items()
-        if name in outputs
-    }
+    output_types = model.output_types
+    tensors: dict[str, Tensor] = {}
+    for name, datatype in output_types.items():
+        if name in outputs:
+            value = outputs[name]
+            if type(value) is Tensor and value.datatype == datatype:
+                tensors[name] = value
+            else:
+                tensors[name] = _as_tensor(model, name, value, datatype)
     requests = batch.requests
-    if len(tensors) < len(model.output_types):
+    if len(tensors) < len(output_types):
         _check_complete(batch, model, outputs)
     batched = model.config.max_batch_size > 0
     if model.layout is None and (not batched or (len(requests) == 1 and batch.slots is None)):

@@ -125,7 +125,8 @@ class PooledSlot(Slot):
             self._ended()
 
     def runs_here(self) -> bool:
-        return self._quickness is not None and self._quickness.hopeful and self._rings.in_turn()
+        quickness = self._quickness
+        return quickness is not None and quickness.hopeful and self._rings.in_turn()
 
     def run(self, batch: Batch) -> None:
         self._run(batch)

@@ -59,10 +59,11 @@ class Batch(msgspec.Struct, eq=False, weakref=True):
 
     def respond(self, responses: Sequence[InferResponse]) -> None:
         """Answer every request of the batch at once, in their order: cheaper than one at a time."""
-        if type(responses) is not list or len(responses) != len(self.requests):
+        requests = self.requests
+        if type(responses) is not list or len(responses) != len(requests):
             self._check(responses)
-        if self.requests:
-            self.requests[0].owner.answer(self.requests, responses)
+        if requests:
+            requests[0].owner.answer(requests, responses)
 
     def _check(self, responses: object) -> None:
         count = len(self.requests)

@@ -180,6 +180,8 @@ class Http2Protocol(asyncio.BufferedProtocol, Evictable):
         while pieces := sender.take():
             for piece in pieces:
                 transport.write(piece)
+            if not sender.waiting:
+                break
             sender.go_on()
         if self._connection.finished:
             self._end()

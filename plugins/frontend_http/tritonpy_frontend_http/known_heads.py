@@ -10,6 +10,7 @@ from tritonpy_frontend_http.infer_calls import Target
 LONGEST = 2048  # bytes of a head that is remembered
 MOST = 512  # heads; clients whose heads never repeat must not fill the memory
 END = b"\r\n\r\n"
+_END_SIZE = len(END)
 
 
 class Head(NamedTuple):
@@ -28,8 +29,11 @@ class KnownHeads:
 
     def match(self, data: bytes) -> tuple[Head, int] | None:
         """Return the known head that `data` begins with and where its body starts, if `data` is exactly this one request."""
-        start = data.find(END, 0, LONGEST) + len(END)
-        head = self._heads.get(data[:start]) if start >= len(END) else None
+        end = data.find(END, 0, LONGEST)
+        if end < 0:
+            return None
+        start = end + _END_SIZE
+        head = self._heads.get(data[:start])
         if head is None or len(data) - start != head.body_size:
             return None
         return head, start

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tritonpy_frontend_http.access import Visit
 
 MAX_CHUNKS = 65536
+_UNCOUNTED = RequestMemory.UNCOUNTED
 _DROPPED = 64 * 1024 * 1024  # bytes of a body that are read and dropped so that the connection can be used on
 _GOES_ON = b"\r\n"
 _GOES_ON_OLD = b"connection: keep-alive\r\n\r\n"  # HTTP/1.0 closes where nothing is said
@@ -83,14 +84,20 @@ class InferCycle(msgspec.Struct, eq=False):
             parts = self.parts
             body = parts[0] if len(parts) == 1 else b"".join(parts)
             self.parts = []
-            self.call = Call(self.finish, self.visit, memory=self.memory)
-            self.memory = None
             if self.oversize:
+                self.call = Call(self.finish, self.visit)
                 self.protocol.calls.refuse_size(self.call, self.target, self.headers, self.size)
-                return
-            if self.began_ns:
-                self.call.received = self.began_ns, now_ns()
-            self.protocol.calls.start(self.call, self.target, self.headers, body)
+            else:
+                self.start(body)
+
+    def start(self, body: bytes) -> None:
+        """Hand the call over: its whole body is here, and it is the connection's turn for it."""
+        self.call = call = Call(self.finish, self.visit)
+        if self.memory is not None:
+            call.memory, self.memory = self.memory, None
+        if self.began_ns:
+            call.received = self.began_ns, now_ns()
+        self.protocol.calls.start(call, self.target, self.headers, body)
 
     def take(self, part: bytes) -> None:
         """Keep a part of the body, unless the whole is too large already."""
@@ -104,7 +111,7 @@ class InferCycle(msgspec.Struct, eq=False):
         elif 0 < calls.max_body_bytes < size:
             self._refuse(check_body_size, size, calls.max_body_bytes)
         else:
-            if size > RequestMemory.UNCOUNTED or not self.active:
+            if size > _UNCOUNTED or not self.active:
                 self._reserve(size)
             self.parts.append(part)
 
@@ -143,25 +150,27 @@ class InferCycle(msgspec.Struct, eq=False):
     def finish(self, reply: Reply) -> None:
         """Write the reply, unless the client is gone."""
         self.call = None  # it names this cycle: undone here, its buffers go with it and not whenever the collector runs
-        if tells(self.protocol.calls.log):
+        protocol = self.protocol
+        if tells(protocol.calls.log):
             self._tell(reply.status)
-        transport, keep_alive = self.protocol.transport, self.keep_alive and not self.protocol.calls.draining
+        transport, keep_alive = protocol.transport, self.keep_alive and not protocol.calls.draining
         if transport.is_closing() or self.response_complete:
             return
         self.response_complete = True
-        if reply.size > RequestMemory.UNCOUNTED:
-            reply = self.protocol.reserve_reply(reply)
+        if reply.size > _UNCOUNTED:
+            reply = protocol.reserve_reply(reply)
         parts = reply.parts
         head = _head(reply.status, tuple(reply.headers))
         transport.write(b"".join((head, self.ending if keep_alive else _CLOSES, parts[0])))
-        for part in parts[1:]:
-            transport.write(part)
+        if len(parts) > 1:
+            for part in parts[1:]:
+                transport.write(part)
         if keep_alive or self.complete:
             if not keep_alive:
                 transport.close()
-            self.protocol.on_response_complete()
+            protocol.on_response_complete()
         else:
-            self.protocol.close_lingering()
+            protocol.close_lingering()
 
     def _tell(self, status: int) -> None:
         from tritonpy_frontend_http.told_requests import tell_infer
@@ -197,14 +206,15 @@ class InferProtocol(HttpConnection):
             self.heads.learn(data, cycle.target, self.headers)
 
     def _start_known(self, head: Head, start: int, data: bytes) -> None:
-        cycle: Any = InferCycle(self, head.target, head.headers, True, self._now())
+        began_ns = now_ns() if self.calls.tracer.active else 0
+        cycle: Any = InferCycle(self, head.target, head.headers, True, began_ns)
         self.cycle = cycle
         cycle.active = cycle.complete = True
-        if len(data) > RequestMemory.UNCOUNTED:
+        if len(data) > _UNCOUNTED:
             cycle.take(data[start:])
+            cycle.start_if_ready()
         else:
-            cycle.parts.append(data[start:])
-        cycle.start_if_ready()
+            cycle.start(data[start:])
 
     def client_memory(self) -> ClientMemory:
         """Return the account of this connection."""
@@ -260,7 +270,8 @@ class InferProtocol(HttpConnection):
             return
         before: Any = self.cycle
         keep_alive = self.parser.should_keep_alive()
-        cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive, self._now())
+        began_ns = now_ns() if self.calls.tracer.active else 0
+        cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive, began_ns)
         cycle.visit = self.visit_of(target)
         if cycle.visit is not None and cycle.visit.refusal is not None:
             cycle.refusal = encode_error(cycle.visit.refusal)
@@ -271,9 +282,6 @@ class InferProtocol(HttpConnection):
             self._activate(cycle)
         else:
             self.wait_in_pipeline(before, cycle)
-
-    def _now(self) -> int:
-        return now_ns() if self.calls.tracer.active else 0
 
     def _activate(self, cycle: InferCycle) -> None:
         cycle.active = True

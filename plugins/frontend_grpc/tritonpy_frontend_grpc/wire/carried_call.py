@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tritonpy import Internal, InvalidArgument, now_ns
 from tritonpy_frontend_grpc.call import Call
-from tritonpy_frontend_grpc.unpacking import packed_as
+from tritonpy_frontend_grpc.unpacking import PACKED, packed_as
 from tritonpy_frontend_grpc.wire.head import timeout_ns
 
 if TYPE_CHECKING:
@@ -70,6 +70,6 @@ class CarriedCall(Call):
                 raise Internal("a message is marked as compressed, and the call does not say how")
             if frame.message and packed_as(frame.message) != encoding:
                 raise Internal(f"Unexpected error decompressing data for algorithm {encoding.decode('latin-1')}")
-        elif packed_as(frame.message):
+        elif frame.message[:1] in PACKED and packed_as(frame.message):
             raise InvalidArgument("unable to parse the request: it is compressed and not marked so")
         return frame.message

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tritonpy import Internal, RequestMemory, TritonError, Unsupported
 from tritonpy_frontend_grpc.call import InferCall
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
+from tritonpy_frontend_grpc.unpacking import PACKED
 from tritonpy_frontend_grpc.wire.carried_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, CarriedCall
 from tritonpy_frontend_grpc.wire.compression import framed
 from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame, Frames, check_length
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.service import InferenceService
     from tritonpy_frontend_grpc.wire.compression import Compression
     from tritonpy_frontend_grpc.wire.head import Head, Headers
+
+_UNCOUNTED = RequestMemory.UNCOUNTED
 
 
 class CarriedInferCall(CarriedCall, InferCall):
@@ -62,17 +65,25 @@ class CarriedInferCall(CarriedCall, InferCall):
             if PREFIX.size + length == len(part):
                 if length > self._service.unchecked and not self._fits(length):
                     return
-                self.begin(Frame(packed, bytes(part[5:])))
+                message = bytes(part[PREFIX.size :])
+                if packed or message[:1] in PACKED:
+                    self.begin(Frame(packed, message))
+                else:
+                    self.hand_over(message)
                 return
         self._collect(bytes(part), more)
 
     def begin(self, frame: Frame) -> None:
-        """Hand the message over."""
+        """Hand over the message of a frame, which may be compressed."""
         try:
             message = self.unframed(frame)
         except TritonError as error:
             self.fail(error)
             return
+        self.hand_over(message)
+
+    def hand_over(self, message: bytes) -> None:
+        """Pass the message to the service."""
         self._begun = True
         self._service.infer(message, self)
 
@@ -89,10 +100,11 @@ class CarriedInferCall(CarriedCall, InferCall):
             self.fail(DeadlineExceeded())
 
     def finish(self, answer: bytes | TritonError) -> None:
-        self.memory = None  # the message is not needed any more
+        if self.memory is not None:
+            self.memory = None  # the message is not needed any more
         if not isinstance(answer, bytes):
             self.fail(answer)
-        elif len(answer) > RequestMemory.UNCOUNTED and not self.admits(answer):
+        elif len(answer) > _UNCOUNTED and not self.admits(answer):
             self.fail(self._service.memory.refusal(len(answer)))
         elif self.compression is not None:
             self._finishing = asyncio.create_task(self._finish_compressed(answer, self.compression))

@@ -9,7 +9,6 @@ from typing import Any
 from tritonpy_frontend_grpc.status import NAMES
 from tritonpy_frontend_grpc.told import model_of, tell
 from tritonpy_frontend_grpc.wire.exchange import Exchange
-from tritonpy_frontend_grpc.wire.frames import Frame
 from tritonpy_frontend_grpc.wire.infer_call import CarriedInferCall
 
 
@@ -43,10 +42,10 @@ class ToldInferCall(CarriedInferCall):
         super().__init__(*arguments)
         self._log = log
 
-    def begin(self, frame: Frame) -> None:
-        """Hand the message over, and look into it."""
-        self._model = asyncio.ensure_future(model_of(self.head.path, frame.message))
-        super().begin(frame)
+    def hand_over(self, message: bytes) -> None:
+        """Pass the message to the service, and read the name of the model from it."""
+        self._model = asyncio.ensure_future(model_of(self.head.path, message))
+        super().hand_over(message)
 
     def done(self) -> None:
         """Tell of the call, as soon as the name of its model is known."""

@@ -49,6 +49,7 @@ class Connection(FrameSink):
         self._covered = _UNCOVERED  # calls that may be open without another reservation
         self._calls = calls
         self._limits = limits
+        self._update_at = limits.window // 2  # bytes that are worth a window update
         self._known = KnownBlocks(limits.header_list, limits.largest_list, limits.huffman)
         self._reader = FrameReader(self, limits.frame, limits.header_block)
         self._granted = limits.window  # what the client may send
@@ -228,7 +229,8 @@ class Connection(FrameSink):
     def free(self, stream: ServerStream, count: int) -> None:
         """Let the client send more in place of what came, on this stream and on others."""
         self._free(count)
-        self.widen(stream, count)
+        if not stream.ended:  # as most are by now
+            self.widen(stream, count)
 
     def widen(self, stream: ServerStream, count: int) -> None:
         """Let the client send more on a stream."""
@@ -242,28 +244,30 @@ class Connection(FrameSink):
 
     def _head(self, number: int, block: bytes, ended: bool) -> None:
         head = self._known.get(block) or self._known.decode(block)
-        if number <= self._last or not number & 1:
+        last = self._last
+        if number <= last or not number & 1:
             self._head_of_known(number, head, ended)
             return
-        if number > self._last + 2:
-            self._skipped.append(range(self._last + 1, number))
+        if number > last + 2:
+            self._skipped.append(range(last + 1, number))
         self._last = number
         if ended:
             self.patience.charge("calls without a body", _EMPTY_CALL)
-        if self._final or len(self.streams) >= self._limits.streams:
+        limits, streams = self._limits, self.streams
+        if self._final or len(streams) >= limits.streams:
             self.patience.charge("refused streams", _LATE_FRAME)  # no fault: it may not know yet
             self._send_reset(number, codes.REFUSED_STREAM)
         elif not head.valid or (ended and head.length):
             self.patience.charge("faults")
             self._send_reset(number, PROTOCOL_ERROR)
         else:
-            stream = ServerStream(self, number, self.control.initial_window, self._limits.stream_window, ended)
-            self.streams[number] = stream
-            if len(self.streams) > self._covered and not self._cover():
+            stream = ServerStream(self, number, self.control.initial_window, limits.stream_window, ended)
+            streams[number] = stream
+            if len(streams) > self._covered and not self._cover():
                 self._calls.overload(stream)
-            elif head.size > self._limits.header_list:
+            elif head.size > limits.header_list:
                 self.patience.charge("header lists that are too large", 1 + len(block) / _BLOCK_BYTES)
-                self._calls.refuse(stream, head.size, self._limits.header_list)
+                self._calls.refuse(stream, head.size, limits.header_list)
             else:
                 receiver = self._calls.begin(stream, head.headers, ended)
                 if stream.closed:  # it is answered by now
@@ -300,7 +304,7 @@ class Connection(FrameSink):
         self._granted -= length
         if self._granted < 0:
             raise ConnectionFault(codes.FLOW_CONTROL_ERROR, "more data than the connection's window")
-        stream = self.find(number)
+        stream = self.streams.get(number) or self.find(number)
         if stream is None and number in self._reset_here:  # the rest of its body was on its way
             self.patience.charge("frames of closed streams", _LATE_FRAME)
             self._free(length)
@@ -319,7 +323,7 @@ class Connection(FrameSink):
 
     def _free(self, count: int) -> None:
         self._freed += count
-        if self._freed >= self._limits.window // 2:
+        if self._freed >= self._update_at:
             self.sender.control(frames.window_update(0, self._freed))
             self._granted += self._freed
             self._freed = 0

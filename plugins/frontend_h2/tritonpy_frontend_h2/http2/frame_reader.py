@@ -57,13 +57,15 @@ class FrameReader:
     """Reads one connection from its preface on. `largest` is the longest frame that may come, `longest_whole` the longest that is no DATA."""
 
     __slots__ = (
-        "_data_ends", "_data_left", "_data_stream", "_greeted", "_largest", "_longest_whole", "_need", "_padding", "_rest", "_sink", "continuing"
+        "_always_allowed", "_data_ends", "_data_left", "_data_stream", "_greeted", "_largest", "_longest_whole", "_need", "_padding", "_rest",
+        "_sink", "continuing",
     )  # fmt: skip
 
     def __init__(self, sink: FrameSink, largest: int, longest_whole: int) -> None:
         self._sink = sink
         self._largest = largest
         self._longest_whole = longest_whole
+        self._always_allowed = min(largest, longest_whole)  # bytes of a frame of any kind
         self._greeted = False
         self._rest = bytearray()
         self._need = len(PREFACE) + _START_SIZE  # how much has to be there before it goes on
@@ -124,18 +126,19 @@ class FrameReader:
             stream &= _STREAM
             kind, length = head & 0xFF, head >> 8
             after = body + length
-            self._check(kind, length, stream)
+            if length > self._always_allowed or self.continuing:
+                self._check(kind, length, stream)
             if kind == DATA:
-                if flags & PADDED and not length:
-                    raise ConnectionFault(FRAME_SIZE_ERROR, "a padded frame that is too short")
-                if after <= end and not flags & PADDED:
+                if not flags & PADDED and after <= end:
                     self._sink.data(stream, data[body:after], flags & END_STREAM != 0)
                     at = after
-                elif flags & PADDED and body == end:
+                    continue
+                if flags & PADDED and not length:
+                    raise ConnectionFault(FRAME_SIZE_ERROR, "a padded frame that is too short")
+                if flags & PADDED and body == end:
                     self._keep(data[at:], _START_SIZE + 1)
                     return
-                else:
-                    at = self._begin_data(data, body, flags, stream, length)
+                at = self._begin_data(data, body, flags, stream, length)
             elif after > end:
                 self._keep(data[at:], after - at)
                 return

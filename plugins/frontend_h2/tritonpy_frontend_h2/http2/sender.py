@@ -66,12 +66,12 @@ class Sender:
         "_memory",
         "_out",
         "_size",
-        "_waiting",
         "_wake",
         "awake",
         "frame_limit",
         "open",
         "sends",
+        "waiting",
         "window",
     )
 
@@ -81,7 +81,7 @@ class Sender:
         self._backlogged = 0  # bytes that streams have yet to send
         self._out: list[Piece] = []
         self._size = 0
-        self._waiting: dict[ServerStream, None] = {}
+        self.waiting: dict[ServerStream, None] = {}  # streams with a backlog that their windows let send
         self._ahead = b""  # what the next header block begins with
         self._emptied = False
         self.awake = False  # somebody is going to call `take` anyway
@@ -134,10 +134,13 @@ class Sender:
 
     def take(self) -> list[Piece]:
         """Take out what is to be written now: few pieces, the large ones as they were given."""
+        self.awake = False
         out, size = self._out, self._size
-        self._out, self._size, self.awake = [], 0, False
+        if not out:
+            return []
+        self._out, self._size = [], 0
         if size <= _JOINED:
-            return [b"".join(out)] if out else []
+            return [b"".join(out)]
         taken: list[Piece] = []
         run: list[Piece] = []
         for piece in out:
@@ -154,7 +157,7 @@ class Sender:
 
     def go_on(self) -> None:
         """Make more ready, after windows grew or what was taken is written."""
-        if self._waiting and self.has_room:
+        if self.waiting and self.has_room:
             if not self.awake:
                 self.awake = True
                 self._wake()
@@ -169,7 +172,7 @@ class Sender:
             stream.window += count
             possible = stream.window <= LARGEST_WINDOW
             if stream.backlog is not None:
-                self._waiting[stream] = None
+                self.waiting[stream] = None
         self.go_on()
         return possible
 
@@ -178,7 +181,7 @@ class Sender:
         if stream.backlog is not None:
             self._release(stream.backlog.size)
         stream.backlog = None
-        self._waiting.pop(stream, None)
+        self.waiting.pop(stream, None)
 
     def admits(self, count: int) -> bool:
         """Reserve memory for `count` bytes that are sent next; return whether there is room. Short answers need none."""
@@ -208,15 +211,15 @@ class Sender:
     def _send_in_turns(self, stream: ServerStream, backlog: Backlog) -> bool:
         stream.backlog = backlog
         self._backlogged += backlog.size
-        self._waiting[stream] = None
+        self.waiting[stream] = None
         self._pump()
         backlog.awaited = True
         return stream.backlog is not backlog
 
     def _pump(self) -> None:
-        while self._waiting and self.window > 0 and self.has_room:
-            stream = next(iter(self._waiting))
-            del self._waiting[stream]
+        while self.waiting and self.window > 0 and self.has_room:
+            stream = next(iter(self.waiting))
+            del self.waiting[stream]
             if stream.backlog is not None:
                 self._turn(stream, stream.backlog)
 
@@ -235,7 +238,7 @@ class Sender:
         if not backlog.size:
             self._end_turns(stream, backlog)
         elif stream.window > 0:
-            self._waiting[stream] = None
+            self.waiting[stream] = None
 
     def _end_turns(self, stream: ServerStream, backlog: Backlog) -> None:
         stream.backlog = None
