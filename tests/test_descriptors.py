@@ -72,3 +72,21 @@ def test_grpcio_s_connections_leave_descriptors_for_others(serve: Any, models: A
         assert answers(served, "metrics", "/metrics")
         assert served.ask("/v2/repository/models/add_sub/load", "{}").status == 200
         assert served.ask("/v2/models/add_sub/ready").status == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"PR", b"\x16\x03\x01", PREFACE, INFER[:-3]])
+def test_connections_to_a_single_port_leave_descriptors_for_others(serve: Any, models: Any, sent: bytes) -> None:
+    models.example("add_sub")
+    flags = (
+        f"--model-repository={models.path}",
+        "--model-control-mode=explicit",
+        "--single-port=0",
+        "--metrics-port=0",
+    )
+    with serve(*flags, ports=False, under=LIMIT) as served, flood(served.ports["http"], sent):
+        served.wait(lambda: answers(served, "http", "/v2/health/ready"), "HTTP answers")
+        served.wait(lambda: answers(served, "metrics", "/metrics"), "metrics answer")
+        with tritonclient.grpc.InferenceServerClient(served.grpc) as client:
+            client.load_model("add_sub")
+            assert client.is_model_ready("add_sub")
+        assert "Traceback" not in served.log
